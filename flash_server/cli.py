@@ -35,7 +35,7 @@ GROUP: Final = "flash_server.commands"
 """Entry points of commands that need more than flash images, such as `reloc`."""
 
 EXIT_CODES: Final[dict[type[Exception], int]] = {InputError: 2, FlashError: 1, RelocatableError: 1}
-"""The exit code of each error; the first kind that fits counts."""
+"""Exit code of each error; the first kind that fits counts."""
 
 
 class FlashGroup(JsonGroup):
@@ -44,11 +44,10 @@ class FlashGroup(JsonGroup):
     exit_codes = EXIT_CODES
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of all commands."""
         return sorted({*super().list_commands(ctx), *_registered().names})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, an entry point's loaded at its first use; None for a name that is not there."""
+        """Return a command, an entry point's loaded at its first use; None for an unknown name."""
         if cmd_name not in self.commands and cmd_name in (found := _registered()).names:
             self.add_command(found[cmd_name].load(), cmd_name)
         return super().get_command(ctx, cmd_name)

@@ -1,4 +1,4 @@
-"""The errors of the flash: a part, what holds its bytes, and how an image is laid out on it."""
+"""The errors of the flash: of a part, its storage, and the layout of an image."""
 
 
 class FlashError(Exception):
@@ -26,4 +26,4 @@ class ProtectedError(FlashError):
 
 
 class ProgrammerError(FlashError):
-    """A programmer cannot be reached, answers nonsense, or wrote something else than it was given."""
+    """A programmer cannot be reached, answers nonsense, or wrote other bytes than it was given."""

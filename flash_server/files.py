@@ -13,16 +13,15 @@ Progress = Callable[[int, int], None]
 """Called as bytes move: `progress(done, total)`."""
 
 
-def ignore(_done: int, _total: int) -> None:
-    """Report no progress."""
+def ignore(_done: int, _total: int) -> None: ...
 
 
 class InputError(FlashError):
-    """A file or a setting given to the packager is missing, or makes no sense."""
+    """A file or a setting given to the packager is missing or invalid."""
 
 
 def map_file(path: Path) -> memoryview:
-    """The bytes of a regular file, read as they are used; InputError where that is not possible."""
+    """Map a regular file, read as it is used. Raises InputError."""
     try:
         file = open_regular(path, LARGEST_FILE)
         try:
@@ -36,10 +35,9 @@ def map_file(path: Path) -> memoryview:
 
 
 def write_file(path: Path, chunks: Iterable[bytes], total: int, progress: Progress = ignore) -> None:
-    """Write `total` bytes as one file, which takes the place of an old one when it is complete.
+    """Write `total` bytes as one file, which replaces an old one when it is complete. Raises FlashError.
 
-    FlashError where that is not possible. What is not a regular file, like /dev/null or a pipe, is written as
-    it is.
+    Other files, like /dev/null or a pipe, are written as they are.
     """
     try:
         write_whole(path, _counted(chunks, total, progress))

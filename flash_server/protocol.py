@@ -1,10 +1,10 @@
-"""What crosses the channel to the flash server: commands, failures, and requests as values. No I/O.
+"""Messages of the channel to the flash server: commands, failures, and requests as values. No I/O.
 
 A request is one transaction (lib_xcore's channel_transaction.h) on the client's channel: the command word and
-its argument words, most significant byte first, then data bytes where the command has any. The server
-answers in the same transaction: `flash_server.transaction`. Sources: the design document, section Flash;
-"XCORE AI server: numbers and wire behavior", section Flash. Commands from 0x10 on, failures and the
-abandoning of a request are ours.
+its argument words, most significant byte first, then data bytes if the command has any. The server answers in
+the same transaction: `flash_server.transaction`. Sources: the design document, section Flash; "XCORE AI
+server: numbers and wire behavior", section Flash. Commands from 0x10 on, failures and the abandoning of a
+request are ours.
 """
 
 import enum
@@ -49,7 +49,7 @@ class FlashCommand(enum.IntEnum):
 
 
 class FlashFailure(enum.IntEnum):
-    """What follows NACK, as a word."""
+    """Word after NACK."""
 
     NO_IMAGE = 1
     """The data partition is erased, or being written."""
@@ -91,7 +91,7 @@ FAILURE_TEXTS: Final = {
 
 
 def failure_text(code: int) -> str:
-    """Return what a failure's code means."""
+    """Return the meaning of a failure's code."""
     known = code in FAILURE_TEXTS
     return (
         FAILURE_TEXTS[FlashFailure(code)]

@@ -35,7 +35,7 @@ def send_request(c: ChanEnd, request: FlashRequest) -> Steps[None]:
 
 @verb
 def receive_request(c: ChanEnd, limit: int) -> Steps[bytes | None]:
-    """Server: take a request's data tokens, `limit` at most; None where it was given up or never opened."""
+    """Server: take a request's data tokens, `limit` at most; None if it was given up or never opened."""
     run = yield from c.in_until_control(PIECE_BYTES)
     if run != Control.END:
         yield from _acknowledge_end(c, run)
@@ -129,7 +129,7 @@ def give_up(c: ChanEnd) -> Steps[None]:
 
 
 def _acknowledge_end(c: ChanEnd, run: bytes | int) -> Steps[None]:
-    """Server: the client gave up where its END was due: drop all up to that and acknowledge it."""
+    """Server: the client gave up instead of its END: drop all up to that and acknowledge it."""
     while run != Control.END:
         run = yield from c.in_until_control(PIECE_BYTES)
     yield from c.outct(Control.ACK)
@@ -138,7 +138,7 @@ def _acknowledge_end(c: ChanEnd, run: bytes | int) -> Steps[None]:
 
 @verb
 def await_acknowledgment(c: ChanEnd) -> Steps[None]:
-    """Client: drop what is left of an answer that was given up."""
+    """Client: drop the rest of an answer that was given up."""
     while (yield from c.in_until_control(PIECE_BYTES)) != Control.ACK:
         pass
     yield from c.chkct(Control.END)

@@ -1,4 +1,4 @@
-"""What is wrong with the text, the manifests or the words of a graph, where, and what was probably meant."""
+"""Errors of the text, the manifests or the words of a graph, with their place and a suggestion."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from typing import Final
 
 _LONGEST_NAME: Final = 60
 MOST_ERRORS: Final = 20
-"""How many errors a run of the compiler reports."""
+"""Number of errors that a run of the compiler reports."""
 
 
 class GraphError(Exception):
@@ -69,28 +69,28 @@ class Messages:
         self.warnings: list[Message] = []
 
     def error(self, place: Place, text: str) -> None:
-        """Note an error; TextError with all of them once there are as many as a run reports."""
+        """Add an error. Raises TextError with all of them once there are `MOST_ERRORS`."""
         self.errors.append(Message(place, text))
         if len(self.errors) >= MOST_ERRORS:
             self.check()
 
     def warn(self, place: Place, text: str) -> None:
-        """Note a warning; of a great many, the first are kept."""
+        """Add a warning; of a great many, the first are kept."""
         if len(self.warnings) < 50 * MOST_ERRORS:
             self.warnings.append(Message(place, text, "warning"))
 
     def check(self) -> None:
-        """TextError where there are errors."""
+        """Raise TextError if there are errors."""
         if self.errors:
             raise TextError(self.errors)
 
 
 def shown(word: str) -> str:
-    """A word of a text, cut where it is very long."""
+    """Shorten a word of a text if it is very long."""
     return repr(word if len(word) <= _LONGEST_NAME else word[:_LONGEST_NAME] + "…")
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
-    """A question for the end of a message: the name nearest to a word, or nothing."""
+    """Return a question for the end of a message: the name nearest to a word, or nothing."""
     found = difflib.get_close_matches(word[:_LONGEST_NAME], list(names), n=1)
     return f"; did you mean {found[0]}?" if found else ""

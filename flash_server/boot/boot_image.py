@@ -1,4 +1,4 @@
-"""Boot images as values: a header of ours before opaque bytes, and which of the two slots wins at reset.
+"""Boot images as values: a header of ours before opaque bytes, and the choice between the two slots at reset.
 
 The boot partition has a factory slot at 0 and an upgrade slot at its half. Header, 24 bytes, little-endian:
 magic "XSRV", u16 header version 1, u16 kind 1 (a server), u32 image version, u32 payload bytes, u32 CRC-32 of
@@ -23,12 +23,12 @@ class BootImageError(FlashError):
 
 
 class Slot(enum.IntEnum):
-    """Where an image lies."""
+    """Place of an image."""
 
     FACTORY = 0
-    """What the board was made with."""
+    """The image that the board was made with."""
     UPGRADE = 1
-    """What a host sent."""
+    """The image that a host sent."""
 
 
 class BootPacket(Packet, byte_order="<", error=BootImageError):
@@ -39,11 +39,9 @@ class BootHeader(BootPacket, kw_only=True, name="the header of a boot image"):
     """The header of an image, but for its own CRC-32, which follows."""
 
     magic: Annotated[bytes, Wire("4s")] = MAGIC
-    """What every header begins with."""
     header_version: U16 = HEADER_VERSION
-    """The version of the layout."""
+    """Version of the layout."""
     kind: U16 = SERVER_KIND
-    """What the payload is."""
     version: U32
     """Counts up; the larger is the newer."""
     length: U32
@@ -57,7 +55,7 @@ class BootHeader(BootPacket, kw_only=True, name="the header of a boot image"):
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
-        """Parse the first HEADER_BYTES of `data`; raises BootImageError where they are not a header."""
+        """Parse the first HEADER_BYTES of `data`. Raises BootImageError."""
         if len(data) < HEADER_BYTES:
             raise BootImageError(
                 f"a boot image has {HEADER_BYTES} bytes of header, this one {len(data)} in all"
@@ -84,16 +82,16 @@ HEADER_BYTES: Final = BootHeader.SIZE + 4
 
 
 def build_boot_image(version: int, payload: bytes) -> bytes:
-    """Put the header before a payload. Raises BootImageError where the version is not a u32."""
+    """Put the header before a payload. Raises BootImageError unless the version is a u32."""
     if not 0 <= version < 1 << 32:
         raise BootImageError(f"version {version} of a boot image is not from 0 to {(1 << 32) - 1}")
     return bytes(BootHeader(version=version, length=len(payload), crc=zlib.crc32(payload))) + payload
 
 
 def parse_boot_image(data: bytes) -> tuple[BootHeader, bytes]:
-    """Take an image apart and check it; bytes past its end are ignored, as in a slot.
+    """Parse and check the image that `data` begins with. Raises BootImageError.
 
-    `data` begins with the header. Raises BootImageError where header or payload is damaged.
+    Bytes past its end are ignored, as in a slot.
     """
     header = BootHeader.from_bytes(data)
     payload = data[HEADER_BYTES : header.image_bytes]
@@ -111,11 +109,10 @@ class SlotFault:
     """A slot without a valid image, and the reason."""
 
     text: str
-    """The reason."""
     empty: bool = False
     """Whether it is erased."""
     foreign: bool = False
-    """Whether what is there does not begin as a boot image does: another system's loader, for example."""
+    """Whether it holds something else than a boot image: another system's loader, for example."""
 
 
 SlotContent = BootHeader | SlotFault
@@ -165,7 +162,7 @@ class BootReport(BootPacket, name="a boot report"):
     """The boot report: five words on the wire, a line of text for people."""
 
     slot: Annotated[Slot | None, Wire("I", _slot, _slot_number)]
-    """None, 0xffffffff on the wire, where there was no image: the emulator boots all the same."""
+    """Booted slot; None, 0xffffffff on the wire, if there was no image: the emulator boots all the same."""
     version: U32
     """Version of the image."""
     length: U32
@@ -173,7 +170,7 @@ class BootReport(BootPacket, name="a boot report"):
     crc: U32
     """CRC-32 of its payload."""
     reason: Annotated[BootReason, Wire("I", BootReason)]
-    """The reason that it was chosen."""
+    """Reason of the choice."""
 
     def __str__(self) -> str:
         if self.reason is BootReason.NO_SLOTS:
@@ -189,17 +186,14 @@ class BootReport(BootPacket, name="a boot report"):
 REPORT_BYTES: Final = BootReport.SIZE
 
 NO_BOOT_IMAGE: Final = BootReport(None, 0, 0, 0, BootReason.NO_IMAGE)
-"""What is there is damaged."""
+"""Report of a damaged partition."""
 
 NO_BOOT_SLOTS: Final = BootReport(None, 0, 0, 0, BootReason.NO_SLOTS)
-"""Nothing is there to boot, which is not a fault."""
+"""Report of a partition without boot images, which is not a fault."""
 
 
 def choose(factory: SlotContent, upgrade: SlotContent) -> BootReport:
-    """Choose what boots: the newest valid image, of two as new the upgrade.
-
-    `factory` and `upgrade` are what the two slots hold.
-    """
+    """Choose what boots: the newest valid image, of two as new the upgrade."""
     if isinstance(upgrade, BootHeader):
         if isinstance(factory, SlotFault):
             return _report(Slot.UPGRADE, upgrade, BootReason.FACTORY_BROKEN)
@@ -219,20 +213,17 @@ def _report(slot: Slot, header: BootHeader, reason: BootReason) -> BootReport:
 
 
 def slot_bytes(partition_bytes: int, sector_bytes: int) -> int:
-    """Bytes of a slot: half of the boot partition, rounded down to whole sectors.
-
-    `partition_bytes` and `sector_bytes` are the sizes of the two.
-    """
+    """Return the bytes of a slot: half of the boot partition, rounded down to whole sectors."""
     return partition_bytes // 2 // sector_bytes * sector_bytes
 
 
 def build_boot_partition(
     size: int, factory: bytes = b"", upgrade: bytes = b"", *, sector_bytes: int = 4096
 ) -> bytes:
-    """Lay out a whole boot partition of `size` bytes from boot images; what is left is erased (0xff).
+    """Lay out a whole boot partition of `size` bytes from boot images; the rest is erased (0xff).
 
     Raises BootImageError for an image that is not valid or longer than a slot; an empty one leaves its slot
-    erased. `factory` and `upgrade` are the images; `sector_bytes` is the size of a sector of the chip.
+    erased. `sector_bytes` is the size of a sector of the chip.
     """
     slot = slot_bytes(size, sector_bytes)
     partition = bytearray(b"\xff" * size)

@@ -26,11 +26,11 @@ from flash_server.errors import FlashError
 from flash_server.protocol import PIECE_BYTES
 
 PADDING_BYTES: Final = 3
-"""What may follow an image: hosts pad to words ("XCORE AI server: numbers and wire behavior", SPI)."""
+"""Bytes that may follow an image: hosts pad to words ("XCORE AI server: numbers and wire behavior", SPI)."""
 
 
 class VerifyError(FlashError):
-    """The chip does not hold what was programmed."""
+    """The chip does not hold the bytes that were programmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,19 @@ class BootSlot:
 
     @classmethod
     def of(cls, boot: Partition, slot: Slot) -> "BootSlot":
-        """The factory slot at 0 or the upgrade slot at half of the partition."""
+        """Return the factory slot at 0 or the upgrade slot at half of the partition."""
         size = slot_bytes(boot.size, boot.chip.part.sector_size)
         return cls(boot, slot * size, size)
 
     async def payload_crc(self, offset: int, size: int, crc: int = 0) -> int:
-        """CRC-32 of bytes of the slot, continuing one."""
+        """Return the CRC-32 of bytes of the slot, continuing one."""
         for at in range(offset, offset + size, PIECE_BYTES):
             piece = await self.boot.read(self.start + at, min(PIECE_BYTES, offset + size - at))
             crc = zlib.crc32(piece, crc)
         return crc
 
     async def inspect(self) -> SlotContent:
-        """The header of a valid image, or why there is none."""
+        """Return the header of a valid image, or the fault of the slot."""
         if self.size < HEADER_BYTES:
             return SlotFault("the boot partition has no room for slots", empty=True)
         start = await self.boot.read(self.start, HEADER_BYTES)
@@ -73,7 +73,6 @@ class BootSlot:
 
 
 async def boot_report(boot: Partition) -> BootReport:
-    """Read both slots and choose, as at reset."""
     return choose(
         await BootSlot.of(boot, Slot.FACTORY).inspect(), await BootSlot.of(boot, Slot.UPGRADE).inspect()
     )
@@ -92,13 +91,12 @@ class Upgrade:
         self._stored = 0  # bytes of the slot programmed or held back in whole pages
         self._crc = 0
         self.received = 0
-        """Bytes taken so far."""
 
     async def write(self, piece: bytes) -> None:
         """Take the next bytes; whole pages but the first are programmed at once.
 
-        Raises BootImageError before anything is erased where the header is not one, or the image too long for
-        the slot; later where more bytes come than the header says.
+        Raises BootImageError before anything is erased if the header is not one, or the image too long for
+        the slot; later if more bytes come than the header says.
         """
         self.received += len(piece)
         self._rest += piece
@@ -123,9 +121,9 @@ class Upgrade:
             del self._rest[: self._page]
 
     async def finish(self) -> BootHeader:
-        """Program what is left, read all back, and only then program the page that makes the image count.
+        """Program the rest, read all back, and only then program the page that makes the image count.
 
-        Raises BootImageError where the image is short or damaged, VerifyError where the chip differs.
+        Raises BootImageError if the image is short or damaged, VerifyError if the chip differs.
         """
         header = self._header
         if header is None:

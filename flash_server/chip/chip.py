@@ -24,10 +24,9 @@ Pace = Callable[[float], Awaitable[None]]
 class FlashChip:
     """A chip on its bus; one transaction at a time.
 
-    `width` is on how many lines the verbs read: 1, 2 or 4; they program on 4, or on 1. `pace` lets seconds
-    pass, and `now` tells them; `trio.sleep` makes it device time. Without a pace each verb takes one
-    checkpoint. Raises PartError for a clock that the part does not reach, and for another width. `clock_hz`
-    is the clock of the bus, `storage` what holds the bytes. Addresses and sizes (`address`, `size`) are in
+    The verbs read on `width` lines, 1, 2 or 4; they program on 4, or on 1. `pace` lets seconds pass, and
+    `now` tells them; `trio.sleep` makes it device time. Without a pace each verb takes one checkpoint. Raises
+    PartError for a clock that the part does not reach, and for another width. Addresses and sizes are in
     bytes.
     """
 
@@ -58,7 +57,7 @@ class FlashChip:
     # The firmware's verbs. Each waits until the chip is idle. Cancelled, it was done whole or not at all.
 
     async def read(self, address: int, size: int) -> bytes:
-        """Read bytes by 4READ, 2READ or FAST_READ. Raises PartError where they do not exist, StorageError."""
+        """Read bytes by 4READ, 2READ or FAST_READ. Raises PartError outside of the chip, StorageError."""
         self.part.check_range(address, size)
         await self._claim()
         try:
@@ -79,8 +78,7 @@ class FlashChip:
     async def program_page(self, address: int, data: bytes) -> None:
         """Clear bits of one page by 4PP or PP, and wait until it is done; past its end, go on at its start.
 
-        Raises PartError for an address that does not exist, ProtectedError where the chip refuses. `data` is
-        at most a page.
+        Raises PartError for an unknown address, ProtectedError if the chip refuses. `data` is at most a page.
         """
         self.part.check_range(address, 1)
         await self._claim()
@@ -94,10 +92,7 @@ class FlashChip:
         await self._wait_idle()
 
     async def erase_sector(self, address: int) -> None:
-        """Set all bits of the sector that holds the address, and wait until it is done.
-
-        Raises PartError for an address that does not exist, ProtectedError where the chip refuses.
-        """
+        """Set all bits of the sector that holds the address, and wait. Raises PartError, ProtectedError."""
         self.part.check_range(address, 1)
         sector = self.part.erases[0]
         address -= address % sector.size
@@ -136,11 +131,10 @@ class FlashChip:
     # The wire.
 
     async def transact(self, out: bytes, read: int, *, clock_hz: int | None = None) -> bytes:
-        """Clock `out` on MOSI, then `read` bytes on MISO, within one chip select; returns the latter.
+        """Clock `out` on MOSI, then `read` bytes on MISO, within one chip select; return the latter.
 
         As on the part, a command that is unknown or ill-timed is ignored and reads as 0xFF. A program or an
-        erase goes on after this returns. Raises StorageError where the bytes cannot be had. `clock_hz` None
-        is the clock of the bus.
+        erase goes on after this returns. Raises StorageError. `clock_hz` None is the clock of the bus.
         """
         async with self._bus:
             if self._pace is not None:
@@ -183,7 +177,6 @@ class FlashChip:
                 self.nor.finish()  # whatever `now` says: the pace has let the time pass
 
     async def _claim(self) -> None:
-        """Take the bus of an idle chip."""
         while True:
             await self._bus.acquire()
             self._settle()
@@ -195,7 +188,7 @@ class FlashChip:
 
 
 def _clocks(out: bytes, read: int) -> int:
-    """Clocks of a transaction; of an unknown command, 8 a byte."""
+    """Return the clocks of a transaction; of an unknown command, 8 a byte."""
     command = COMMANDS.get(out[0]) if out else None
     if command is None:
         return 8 * (len(out) + read)

@@ -13,7 +13,7 @@ _READ: Final = 65536
 
 
 def part_of_file(path: Path) -> FlashPart:
-    """The known part of the file's size; where there is no such file or part, the MX25R6435F."""
+    """Return the known part of the file's size; without such a file or part, the MX25R6435F."""
     size = path.stat().st_size if path.is_file() else 0
     return next((part for part in PARTS.values() if part.size == size), MX25R6435F)
 
@@ -21,8 +21,8 @@ def part_of_file(path: Path) -> FlashPart:
 class ChipFile:
     """The chip in a file, for one process at a time; closed at the end of a `with`.
 
-    Opened for writing, a file that is missing is made, erased. Every method raises StorageError where the
-    file refuses, and PartError for addresses that the part does not have.
+    Opened for writing, a missing file is created, erased. Every method raises StorageError for errors of the
+    file, and PartError for addresses that the part does not have.
     """
 
     def __init__(self, path: Path, part: FlashPart | None = None, *, writing: bool = False) -> None:
@@ -38,11 +38,9 @@ class ChipFile:
         self._storage.close()
 
     def identify(self) -> FlashPart:
-        """The part."""
         return self.part
 
     def read(self, address: int, size: int, progress: Progress = ignore) -> bytes:
-        """The bytes from an address on."""
         self.part.check_range(address, size)
         pieces = []
         for start in range(0, size, _READ):

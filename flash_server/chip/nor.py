@@ -1,11 +1,11 @@
-"""The state of a QSPI NOR flash and what its commands do to it; no I/O and no time.
+"""The state of a QSPI NOR flash, changed by its commands; no I/O and no time.
 
 A program or an erase changes the storage when its command ends; then the chip is busy until `finish`, and
-knows the seconds that the part would take. Who drives the machine lets those pass or not.
+knows the seconds that the part would take. The user of the machine lets those pass or not.
 
 Source: Macronix MX25R6435F data sheet, sections "Command description" and "Data protection"; the figures in
-the table of commands are those of the part's SFDP table (JESD216B, section 6.4, DWORDs 1 and 3 to 7).
-Not modeled, and ignored as unknown commands are: suspend and resume, the secured OTP area, burst lengths.
+the table of commands are those of the part's SFDP table (JESD216B, section 6.4, DWORDs 1 and 3 to 7). Not
+modeled, and ignored as unknown commands are: suspend and resume, the secured OTP area, burst lengths.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from flash_server.chip.storage import Storage
 from flash_server.errors import PartError
 
 FLOATING: Final = b"\xff"
-"""What a master reads while the chip drives nothing: its pull-up."""
+"""Bits that a master reads while the chip drives nothing: its pull-up."""
 
 
 class StatusBit(IntFlag):
@@ -50,7 +50,7 @@ _CONFIGURATION_2: Final = 0x02  # L/H switch: high performance mode
 
 
 _DELIVERED: Final = bytes((_QE, 0))
-"""Status and configuration register 1 of a chip that has never been told otherwise."""
+"""Status and configuration register 1 of a new chip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class NorRequest:
     sent: bytes
     """Bytes on MOSI."""
     length: int
-    """How many bytes are clocked, sent ones and read ones."""
+    """Bytes clocked, sent ones and read ones."""
 
 
 Watcher = Callable[[int, bytes], None]
@@ -71,8 +71,7 @@ class Nor:
     """One flash chip.
 
     The non-volatile bits of its registers are the storage's; one that has none yet begins with quad reads
-    enabled, as XMOS's tools leave a board's flash. Raises PartError for storage of another size than the
-    part's.
+    enabled, as XMOS's tools leave a board's flash. Raises PartError for storage of another size.
     """
 
     def __init__(self, part: FlashPart, storage: Storage) -> None:
@@ -86,7 +85,6 @@ class Nor:
         self.status: int = status & _NON_VOLATILE
         self.configuration = bytearray((configuration & BOTTOM, 0))
         self.write_protect_low = False
-        """The level of the pin WP#."""
         self.operation: float | None = None
         """Typical seconds of the program or erase under way; None while the chip is idle."""
         self._asleep = False
@@ -106,7 +104,7 @@ class Nor:
         return data
 
     def refusal(self, address: int, size: int) -> str | None:
-        """Return why a program or an erase of these bytes is ignored; None where it is carried out."""
+        """Return why a program or an erase of these bytes is ignored; None if it is not."""
         if not self.status & _WEL:
             return "the chip is not write-enabled"
         start, end = self.protected
@@ -116,7 +114,7 @@ class Nor:
 
     @property
     def protected(self) -> tuple[int, int]:
-        """The start and the end of what BP0 to BP3 protect: 1, 2, 4, … blocks of the top or the bottom."""
+        """Start and end of the range that BP0 to BP3 protect: 1, 2, 4, … blocks of the top or the bottom."""
         level = (self.status & BLOCK_PROTECTION) >> 2
         if not level:
             return 0, 0
@@ -143,7 +141,6 @@ class Nor:
         self.operation = erase.seconds
 
     def erase_chip(self) -> None:
-        """Set all bits."""
         self._erase_range(0, self.part.size)
         self.operation = self.part.chip_erase_seconds
 
@@ -168,16 +165,13 @@ class Nor:
 
     @property
     def status_byte(self) -> int:
-        """What RDSR reads."""
+        """Answer of RDSR."""
         return self.status | _WIP if self.operation is not None else self.status
 
     # The wire.
 
     def execute(self, out: bytes, read: int = 0) -> bytes:
-        """Take one transaction, chip select low to high: bytes on MOSI, then `read` bytes on MISO.
-
-        MOSI is low while the master reads. Returns the `read` bytes.
-        """
+        """Run one transaction: clock `out` on MOSI, then return `read` bytes of MISO."""
         command = COMMANDS.get(out[0]) if out else None
         asleep, self._asleep = self._asleep, False
         self._reset_armed, self._reset_enabled = self._reset_enabled, False
@@ -288,7 +282,7 @@ class Nor:
 
 @dataclass(frozen=True, slots=True)
 class NorCommand:
-    """A command: how it is clocked, and its handler. The opcode takes one line, 8 clocks."""
+    """A command: its clocking, and its handler. The opcode takes one line, 8 clocks."""
 
     perform: Callable[[Nor, int, NorRequest], bytes]
     address_lanes: int = 0
@@ -308,7 +302,7 @@ class NorCommand:
         return 4 + self.dummy if self.address_lanes else 1
 
     def clocks(self, size: int) -> int:
-        """Clocks of a transaction with `size` bytes after the opcode, address and dummy bytes."""
+        """Return the clocks of a transaction with `size` bytes after the opcode, address and dummy bytes."""
         header = (self.header_size - 1) * 8 // self.address_lanes if self.address_lanes else 0
         return 8 + header + size * 8 // self.data_lanes
 
@@ -318,7 +312,7 @@ QUAD_PROGRAM: Final = 0x38
 
 READS: Final[Mapping[int, int]] = {1: 0x0B, 2: 0xBB, 4: QUAD_READ}
 PROGRAMS: Final[Mapping[int, int]] = {1: 0x02, 2: 0x02, 4: QUAD_PROGRAM}
-"""The opcodes that read and program by the lines that carry data; the part programs on one or four."""
+"""Opcodes of reads and programs by the lines that carry data; the part programs on one or four."""
 
 COMMANDS: Final[Mapping[int, NorCommand]] = {
     0x01: NorCommand(Nor._write_status),  # WRSR
@@ -349,7 +343,7 @@ COMMANDS: Final[Mapping[int, NorCommand]] = {
         Nor._read_array, 4, dummy=3, data_lanes=4
     ),  # 4READ: 2 clocks of mode, 4 dummy clocks
 }
-"""The opcodes that the chip knows; all others are ignored."""
+"""Known opcodes; all others are ignored."""
 
 
 def _and(left: bytes, right: bytes) -> bytes:

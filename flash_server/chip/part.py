@@ -1,9 +1,9 @@
-"""Flash parts as values: sizes, identity, clock limit, and how long each operation takes.
+"""Flash parts as values: sizes, identity, clock limit, and the time of each operation.
 
 Sources. The identities and sizes, of the MX25R6435F and MX25R3235F, are those of their data sheets (Macronix,
-sections "Features" and "Device identification"). The times of the MX25R6435F are those that the part
-states of itself: its basic flash parameter table (JEDEC JESD216B, section 6.4, DWORDs 10 and 11), typical
-values, rounded up to the units of that table. What has no such source says that it is an estimate.
+sections "Features" and "Device identification"). The times of the MX25R6435F are those that the part states
+of itself: its basic flash parameter table (JEDEC JESD216B, section 6.4, DWORDs 10 and 11), typical values,
+rounded up to the units of that table. Figures without such a source are marked as estimates.
 """
 
 from collections.abc import Mapping
@@ -16,25 +16,24 @@ LARGEST_SIZE: Final = 1 << 24
 """Bytes that addresses of 24 bits reach: the commands have no other."""
 
 LARGEST_SECTOR: Final = 65536
-"""Bytes that are erased at once, whatever happens meanwhile."""
+"""Most bytes that are erased at once."""
 
 
 CLOCK_HZ: Final = 25_000_000
-"""The clock of the firmware's quad reads: 12.5 MB/s. Boards with a fast flash have 50 MHz."""
+"""Clock of the firmware's quad reads in Hz: 12.5 MB/s. Boards with a fast flash have 50 MHz."""
 
 WIDTH: Final = 4
 """Lines that carry the data of the firmware's reads and programs."""
 
 WIDTHS: Final = (1, 2, 4)
-"""Lines that may carry data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Erase:
-    """An erase command: what it clears, and its typical time in seconds."""
+    """An erase command with its typical time in seconds."""
 
     opcode: int
-    """The code of the command, 0 to 255."""
+    """Code of the command, 0 to 255."""
     size: int
     """Bytes that it erases: a power of two."""
     seconds: float
@@ -55,10 +54,10 @@ MX25R_ERASES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FlashPart:
-    """A QSPI NOR flash part. Raises PartError where its values contradict each other."""
+    """A QSPI NOR flash part. Raises PartError if its values contradict each other."""
 
     name: str
-    """What messages call it."""
+    """Name in messages."""
     size: int
     """Bytes of the chip."""
     jedec_id: int
@@ -66,7 +65,7 @@ class FlashPart:
     page_size: int = 256
     """Bytes that one program command reaches."""
     erases: tuple[Erase, ...] = field(default=MX25R_ERASES)
-    """Its erase commands, from the smallest, which is the sector."""
+    """Erase commands, from the smallest, which is the sector."""
     largest_clock_hz: int = 50_000_000
     """Largest clock of a quad read, in Hz: up to 50 MHz ("XCORE AI server: numbers and wire behavior")."""
     page_program_seconds: float = 0.000_896
@@ -77,7 +76,6 @@ class FlashPart:
     """Seconds to write the status register, an estimate."""
 
     def __post_init__(self) -> None:
-        """Check what everything else relies on."""
         if not 0 < self.jedec_id < 1 << 24:
             raise PartError(f"{self.name}: the JEDEC id 0x{self.jedec_id:X} does not fit three bytes")
         if not self.erases:
@@ -119,10 +117,7 @@ class FlashPart:
             raise PartError(f"{size} bytes at address {address:#x}: {self.name} ends at {self.size:#x}")
 
     def check_sectors(self, address: int, size: int) -> None:
-        """Raise PartError unless the bytes are whole sectors.
-
-        `address` and `size` are in bytes.
-        """
+        """Raise PartError unless the bytes are whole sectors."""
         if address % self.sector_size or size % self.sector_size:
             sector = self.sector_size
             raise PartError(f"{size} bytes at {address:#x} are not whole sectors of {sector} ({self.name})")
@@ -135,7 +130,7 @@ MX25R3235F: Final = FlashPart("MX25R3235F", 4 * 1024 * 1024, 0xC22816, chip_eras
 """32 Mbit. Times as of its larger sibling, half of its for the chip erase: estimates."""
 
 PARTS: Final[Mapping[str, FlashPart]] = {part.name: part for part in (MX25R6435F, MX25R3235F)}
-"""The parts that are known, by name."""
+"""Known parts by name."""
 
 
 def part_named(name: str) -> FlashPart:

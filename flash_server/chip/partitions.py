@@ -1,6 +1,6 @@
-"""The chip divided in a boot and a data partition, and what the data partition holds for each engine.
+"""The chip divided in a boot and a data partition, and the segments of each engine in the latter.
 
-Where the boot partition ends is not stored on the chip: as with XMOS's tools it is a setting. Sources: the
+The end of the boot partition is not stored on the chip: as with XMOS's tools it is a setting. Sources: the
 design document, section Flash; "XCORE AI server: numbers and wire behavior", section Flash.
 """
 
@@ -37,11 +37,9 @@ class FlashMemory(Protocol):
     """
 
     @property
-    def part(self) -> FlashPart:
-        """Sizes of the chip, its pages and its sectors."""
+    def part(self) -> FlashPart: ...
 
-    async def read(self, address: int, size: int) -> bytes:
-        """Read bytes."""
+    async def read(self, address: int, size: int) -> bytes: ...
 
     async def write_enable(self) -> None:
         """Let the next program or erase through."""
@@ -65,7 +63,6 @@ class Partition:
     start: int
     """Address on the chip, in bytes."""
     size: int
-    """Bytes."""
 
     def __post_init__(self) -> None:
         """Check that the chip has it, and that no sector is shared with a neighbor."""
@@ -78,11 +75,10 @@ class Partition:
             )
 
     def holds(self, offset: int, size: int) -> bool:
-        """Whether `size` bytes at `offset` lie inside."""
         return min(offset, size) >= 0 and offset + size <= self.size
 
     async def read(self, offset: int, size: int) -> bytes:
-        """Read bytes; PartError where they reach past the end."""
+        """Read bytes. Raises PartError past the end."""
         return await self.chip.read(self._address(offset, size), size)
 
     async def erase_sector(self, offset: int) -> None:
@@ -131,7 +127,7 @@ class Partitions:
 def divide(chip: FlashMemory, boot_bytes: int) -> Partitions:
     """Divide a chip: `boot_bytes`, whole sectors, for the boot partition, the rest for the data partition.
 
-    Raises PartError where the chip is smaller, or the number is not of whole sectors.
+    Raises PartError if the chip is smaller, or the number is not of whole sectors.
     """
     return Partitions(
         Partition(chip, "boot", 0, boot_bytes),
@@ -141,13 +137,13 @@ def divide(chip: FlashMemory, boot_bytes: int) -> Partitions:
 
 @dataclass(frozen=True, slots=True)
 class DataImage:
-    """What the headers of a data partition say: for each engine its segments, or why it has none."""
+    """The headers of a data partition: for each engine its segments, or its error."""
 
     detected: ImageFormat
     engines: tuple[Segments | LayoutError, ...]
 
     def segments(self, engine: int) -> Segments:
-        """The segments of an engine, none where the image has fewer engines; raises its LayoutError."""
+        """Return the segments of an engine, none if the image has fewer engines; raises its LayoutError."""
         if engine >= len(self.engines):
             return Segments()
         found = self.engines[engine]
@@ -159,7 +155,7 @@ class DataImage:
 async def read_image(data: Partition) -> DataImage:
     """Detect and parse the image of a data partition, in steps between which other tasks run.
 
-    Raises NoImageError where there is none, LayoutError where it begins like none that is known.
+    Raises NoImageError if there is none, LayoutError if it begins like no known one.
     """
     prefix = await data.read(0, min(PREFIX_BYTES, data.size))
     detected = await _detect(data, prefix)
@@ -169,7 +165,7 @@ async def read_image(data: Partition) -> DataImage:
 
 
 async def _take_turns(steps: Steps[T]) -> T:
-    """Carry work out, and let other tasks run after each step."""
+    """Do work, and let other tasks run after each step."""
     while True:
         try:
             next(steps)
@@ -197,10 +193,7 @@ async def _detect(data: Partition, prefix: bytes) -> ImageFormat:
 
 
 async def model_bytes(data: Partition, image: DataImage, engine: int) -> Segment | None:
-    """Where the bytes of an engine's model lie, behind its length; None where it has none.
-
-    Raises LayoutError where the length lies, or the engine's header is broken.
-    """
+    """Return the segment of an engine's model, behind its length; None if it has none. Raises LayoutError."""
     segment = image.segments(engine)[Part.MODEL]
     if segment is None:
         return None

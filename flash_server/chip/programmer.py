@@ -28,14 +28,14 @@ from flash_server.errors import ProgrammerError, ProtectedError
 from flash_server.files import Progress, ignore
 
 SECONDS: Final = 10.0
-"""For connecting, and for each answer."""
+"""Time for connecting, and for each answer."""
 
 _READ, _READ_IDENTIFICATION, _READ_SFDP, _READ_STATUS = 0x03, 0x9F, 0x5A, 0x05
 _WRITE_ENABLE, _PROGRAM = 0x06, 0x02
 _WIP, _BLOCK_PROTECTION = 0x01, 0x3C
 
 _SLOWEST: Final = 10
-"""How many times its typical time an operation may take; parts state 6 to 8."""
+"""Factor of its typical time that an operation may take; parts state 6 to 8."""
 
 _SFDP_SIZE: Final = 256
 _READ_PIECE: Final = 65536
@@ -45,8 +45,8 @@ _HEADER_SIZE: Final = 4  # opcode and address
 class Programmer:
     """A connection to a serprog server.
 
-    `name` is what messages call the server. `address` and `size` are in bytes; `progress` is called with the
-    bytes done and all bytes.
+    `name` is the server's in messages. `address` and `size` are in bytes; `progress` is called with the bytes
+    done and all bytes.
     """
 
     def __init__(self, connection: socket.socket, name: str) -> None:
@@ -86,10 +86,7 @@ class Programmer:
     # that the chip does not have.
 
     def identify(self) -> FlashPart:
-        """Find out what part it is, by its JEDEC id or by the table in which it describes itself.
-
-        Raises PartError for a part that is unknown and has no such table.
-        """
+        """Identify the part, by its JEDEC id or the table in which it describes itself. Raises PartError."""
         return self._part
 
     @cached_property
@@ -116,7 +113,7 @@ class Programmer:
         """Write `data` to the chip, and verify. Other bytes of the same sectors are kept.
 
         Only sectors that differ are touched, and only those erased whose bits have to be set. Raises
-        ProtectedError where the chip's status register protects blocks.
+        ProtectedError if the chip's status register protects blocks.
         """
         part = self._part
         part.check_range(address, len(data))
@@ -131,7 +128,7 @@ class Programmer:
         self.verify(address, data)
 
     def erase(self, address: int, size: int, progress: Progress = ignore) -> None:
-        """Set all bits of whole sectors. Raises PartError where the bounds are within sectors."""
+        """Set all bits of whole sectors. Raises PartError if the bounds are within sectors."""
         part = self._part
         part.check_range(address, size)
         sector = part.erases[0]
@@ -175,14 +172,14 @@ class Programmer:
             )
 
     def _change_all(self, commands: Sequence[bytes]) -> bool:
-        """Send several changes at once; False where the chip was busy in between and ignored some."""
+        """Send several changes at once; return False if the chip was busy in between and ignored some."""
         operations = [each for command in commands for each in _enabled(command)]
         return not any(state[0] & _WIP for state in self._spi_all(operations)[2::3])
 
     def _change(self, command: bytes, seconds: float) -> bool:
-        """Change the chip and wait until it is idle; `seconds` is the typical time.
+        """Change the chip and wait until it is idle; return whether it was so at once.
 
-        Returns whether it was idle at once.
+        `seconds` is the typical time.
         """
         state = self._spi_all(_enabled(command))[-1]
         at_once = not state[0] & _WIP
@@ -224,7 +221,7 @@ class Programmer:
         return self._spi_all(((out, read),))[0]
 
     def _spi_all(self, operations: Sequence[tuple[bytes, int]]) -> list[bytes]:
-        """Send several transactions at once; return what each has read."""
+        """Send several transactions at once; return the bytes read by each."""
         self._send(b"".join(pack_spi_operation(*operation) for operation in operations))
         return [self._answer("O_SPIOP", read) for _, read in operations]
 
@@ -266,7 +263,7 @@ class Programmer:
 
 
 def _enabled(command: bytes) -> tuple[tuple[bytes, int], ...]:
-    """The transactions of a change: write-enable, the command, and the status after it."""
+    """Return the transactions of a change: write-enable, the command, and the status after it."""
     return (bytes((_WRITE_ENABLE,)), 0), (command, 0), (bytes((_READ_STATUS,)), 1)
 
 

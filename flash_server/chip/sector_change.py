@@ -1,4 +1,4 @@
-"""What a write changes on a chip, sector by sector: no erase and no program that it can do without."""
+"""Changes of a write on a chip, sector by sector, without needless erases and programs."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Self
@@ -8,9 +8,8 @@ class SectorBytes(NamedTuple):
     """Bytes that lie in one sector."""
 
     start: int
-    """The sector's address."""
     offset: int
-    """Where in the sector the bytes begin."""
+    """Offset of the bytes in the sector."""
     data: bytes
 
 
@@ -25,7 +24,7 @@ def by_sector(address: int, data: bytes, sector_size: int) -> Iterator[SectorByt
 
 
 class SectorChange(NamedTuple):
-    """What has to be done to a sector, the erase first."""
+    """Changes of a sector, the erase first."""
 
     erases: bool
     """Whether a bit must become 1 again."""
@@ -34,7 +33,7 @@ class SectorChange(NamedTuple):
 
     @classmethod
     def of(cls, old: bytes, piece: SectorBytes, step: int) -> Self:
-        """Compare the sector as it is and as it is to be; programs take `step` bytes each."""
+        """Compare the old and the new bytes of a sector; programs take `step` bytes each."""
         new = old[: piece.offset] + piece.data + old[piece.offset + len(piece.data) :]
         if new == old:
             return cls(False, [])

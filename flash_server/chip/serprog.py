@@ -14,7 +14,7 @@ LARGEST_LENGTH: Final = (1 << 24) - 1
 NAME_SIZE: Final = 16
 COMMAND_MAP_SIZE: Final = 32
 ENDLESS_BUFFER: Final = 0xFFFF
-"""What a programmer with flow control states as the size of its serial buffer."""
+"""Size of the serial buffer that a programmer with flow control states."""
 
 
 class SerprogReply(IntEnum):
@@ -31,7 +31,7 @@ class SerprogCommand(IntEnum):
     Q_IFACE = 0x01
     """u16: the version of the protocol."""
     Q_CMDMAP = 0x02
-    """32 bytes: a bit for each command that is known."""
+    """32 bytes: a bit for each known command."""
     Q_PGMNAME = 0x03
     """16 bytes: a name, NUL padded."""
     Q_SERBUF = 0x04
@@ -71,7 +71,7 @@ class BusType(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class SpiOperation:
-    """How many bytes O_SPIOP sends and reads within one chip select."""
+    """Numbers of bytes that O_SPIOP sends and reads within one chip select."""
 
     send: int
     read: int

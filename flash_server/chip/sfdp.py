@@ -1,7 +1,7 @@
-"""Serial flash discoverable parameters: what a part tells of itself, as a table of 32-bit words.
+"""Serial flash discoverable parameters: a part's description of itself, as a table of 32-bit words.
 
-Source: JEDEC JESD216B, sections 6.2 (headers) and 6.4 (basic flash parameter table of 16 DWORDs).
-Only that one table is there; real parts of Macronix have one of their own besides.
+Source: JEDEC JESD216B, sections 6.2 (headers) and 6.4 (basic flash parameter table of 16 DWORDs). Only that
+one table is there; real parts of Macronix have one of their own besides.
 """
 
 import struct
@@ -31,7 +31,7 @@ _BYTE_PROGRAM: Final = 0b0000_0_1_0011  # first byte 4 x 8 us, each further one 
 
 
 def _encode_time(seconds: float, units: tuple[float, ...], what: str) -> int:
-    """Count and unit, of 5 bits and more: the shortest time that is not below `seconds`."""
+    """Return count and unit, of 5 bits and more: the shortest time that is not below `seconds`."""
     for number, unit in enumerate(units):
         count = max(1, -(-round(seconds * 1e9) // round(unit * 1e9)))
         if count <= _LARGEST_COUNT:
@@ -63,14 +63,14 @@ def basic_table(part: FlashPart) -> bytes:
 
 
 def sfdp_of(part: FlashPart) -> bytes:
-    """Build what RDSFDP reads from address 0."""
+    """Build the answer of RDSFDP from address 0."""
     header = _SIGNATURE + bytes((*_REVISION, 0, 0xFF))
     parameter = bytes((0x00, *_REVISION, _DWORDS)) + TABLE_OFFSET.to_bytes(3, "little") + b"\xff"
     return (header + parameter).ljust(TABLE_OFFSET, b"\xff") + basic_table(part)
 
 
 def part_described(identification: bytes, sfdp: bytes) -> FlashPart:
-    """Read a part back from its table. Raises PartError where there is none, or none that makes sense."""
+    """Read a part back from its table. Raises PartError."""
     identity = identification.hex().upper()
     if sfdp[:4] != _SIGNATURE or len(sfdp) < 16:
         raise PartError(

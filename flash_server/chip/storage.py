@@ -1,10 +1,10 @@
 """Storage for the bytes of a chip: memory, or a file that survives the death of its process at any moment.
 
-A write is atomic: after SIGKILL, and after a write that failed, the file has all of it or nothing of it.
-Of the kernel this takes only that what a system call wrote stays when the process dies; it does not take
-that a call is done whole. `FileStorage` writes each change to a journal beside the file first, under a
-checksum, then to the file, then it clears the journal; the next to open the file finishes what the journal
-holds. A host that loses power is another matter: nothing waits for the disk.
+A write is atomic: after SIGKILL, and after a write that failed, the file has all of it or nothing of it. This
+assumes of the kernel only that what a system call wrote stays when the process dies, and not that a call is
+done whole. `FileStorage` writes each change to a journal beside the file first, under a checksum, then to the
+file, then it clears the journal; the next to open the file finishes the journal's change. A host that loses
+power is another matter: nothing waits for the disk.
 """
 
 import errno
@@ -29,7 +29,7 @@ LARGEST_WRITE: Final = 65536
 """Bytes of one atomic write: a block."""
 
 _REGISTER_BYTES: Final = 2
-"""Status register and configuration register 1."""
+"""Bytes of status register and configuration register 1."""
 
 _MAGIC: Final = b"aisrvwal"
 _RECORD: Final = struct.Struct(
@@ -41,26 +41,23 @@ _CHUNK: Final = 1 << 20
 
 
 class Storage(Protocol):
-    """The bytes of a chip. Addresses and sizes are within `size`; the chip sees to that."""
+    """The bytes of a chip, which keeps addresses and sizes within `size`. Methods raise StorageError."""
 
     @property
-    def size(self) -> int:
-        """Bytes."""
+    def size(self) -> int: ...
 
-    def read(self, address: int, size: int) -> bytes:
-        """Return `size` bytes. Raises StorageError where they cannot be had."""
+    def read(self, address: int, size: int) -> bytes: ...
 
     def write(self, address: int, data: bytes) -> None:
-        """Replace up to `LARGEST_WRITE` bytes, atomically. Raises StorageError where it cannot be done."""
+        """Replace up to `LARGEST_WRITE` bytes, atomically."""
 
     def read_registers(self) -> bytes | None:
-        """Return the two bytes of non-volatile register bits, None where none were kept. StorageError."""
+        """Return the two bytes of non-volatile register bits, None if none were stored."""
 
     def write_registers(self, registers: bytes) -> None:
-        """Keep two bytes of register bits. Raises StorageError where it cannot be done."""
+        """Store two bytes of register bits."""
 
-    def close(self) -> None:
-        """Close the storage."""
+    def close(self) -> None: ...
 
 
 class MemoryStorage:
@@ -72,7 +69,6 @@ class MemoryStorage:
 
     @property
     def size(self) -> int:
-        """Bytes."""
         return len(self._bytes)
 
     def read(self, address: int, size: int) -> bytes:
@@ -80,23 +76,19 @@ class MemoryStorage:
         return bytes(memoryview(self._bytes)[address : address + size])
 
     def write(self, address: int, data: bytes) -> None:
-        """Replace bytes."""
         self._bytes[address : address + len(data)] = data
 
     def read_registers(self) -> bytes | None:
-        """Return the register bits that were kept."""
         return self._registers
 
     def write_registers(self, registers: bytes) -> None:
-        """Keep register bits."""
         self._registers = registers
 
-    def close(self) -> None:
-        """Do nothing: memory need not be closed."""
+    def close(self) -> None: ...
 
 
 class _OpenFile:
-    """What the two kinds of files have in common; `_file` is the descriptor, below 0 once closed."""
+    """Base of the two kinds of files; `_file` is the descriptor, below 0 once closed."""
 
     _file: int
 
@@ -106,20 +98,19 @@ class _OpenFile:
 
     @property
     def size(self) -> int:
-        """Bytes."""
         return self._size
 
     def read(self, address: int, size: int) -> bytes:
-        """Return `size` bytes. Raises StorageError where the file has become shorter."""
+        """Return `size` bytes. Raises StorageError if the file has become shorter."""
         return _read(self._file, self.path, address, size)
 
     def read_registers(self) -> bytes | None:
-        """Return the register bits in the file beside this one. StorageError where it holds anything else."""
+        """Return the register bits in the file beside this one. StorageError if it holds anything else."""
         return _read_registers(self.path)
 
 
 class FileStorage(_OpenFile):
-    """A file of exactly `size` bytes, which no other process may open meanwhile; made erased where missing.
+    """A file of exactly `size` bytes, which no other process may open meanwhile; created erased if missing.
 
     Raises StorageError for a file of another size, one that is in use, and one that may not be opened.
     """
@@ -152,10 +143,10 @@ class FileStorage(_OpenFile):
             os.close(file)
 
     def write(self, address: int, data: bytes) -> None:
-        """Replace up to `LARGEST_WRITE` bytes, atomically.
+        """Replace up to `LARGEST_WRITE` bytes, atomically. Raises StorageError for errors of the file system.
 
-        Raises StorageError where the file system refuses. The next write, or the next to open the file,
-        finishes or drops that one first, which it can as soon as there is room.
+        The next write, or the next to open the file, finishes or drops that one first, which it can as soon
+        as there is room.
         """
         if len(data) > LARGEST_WRITE:
             raise StorageError(
@@ -177,7 +168,7 @@ class FileStorage(_OpenFile):
         self._whole = True
 
     def write_registers(self, registers: bytes) -> None:
-        """Keep register bits in a file beside this one, which is replaced whole."""
+        """Store register bits in a file beside this one, which is replaced whole."""
         path = _registers_of(self.path)
         try:
             write_whole(path, [registers])
@@ -233,13 +224,11 @@ class ReadOnlyFileStorage(_OpenFile):
             journal.close(remove=False)
 
     def write(self, address: int, data: bytes) -> None:
-        """Raise StorageError."""
         raise StorageError(
             f"{self.path} is open for reading only: {len(data)} bytes at {address:#x} not written"
         )
 
     def write_registers(self, _registers: bytes) -> None:
-        """Raise StorageError."""
         raise StorageError(f"{self.path} is open for reading only: its registers not written")
 
     def close(self) -> None:
@@ -263,17 +252,17 @@ class _Journal:
             raise StorageError(f"{path}: the journal is not a regular file; remove it")
 
     def record(self, address: int, old: bytes, new: bytes) -> None:
-        """Write down a change that is about to be made."""
+        """Record a change that is about to be made."""
         what = _WHAT.pack(address, len(new))
         checksum = zlib.crc32(new, zlib.crc32(old, zlib.crc32(what)))
         _write_all(self._file, _RECORD.pack(_MAGIC, address, len(new), checksum) + old + new, 0)
 
     def clear(self) -> None:
-        """Forget the change: it has been made."""
+        """Drop the change: it has been made."""
         _write_all(self._file, _CLEARED, 0)
 
     def recorded(self, limit: int) -> tuple[int, bytes, bytes] | None:
-        """Return address, old and new bytes of a change that may be half made; None where there is none."""
+        """Return address, old and new bytes of a change that may be half made; None if there is none."""
         raw = os.pread(self._file, _RECORD.size + 2 * LARGEST_WRITE, 0)
         if len(raw) < _RECORD.size:
             return None
@@ -286,7 +275,7 @@ class _Journal:
         return address, body[:size], body[size:]
 
     def close(self, *, remove: bool) -> None:
-        """Close the journal; remove it where no change is half made."""
+        """Close the journal; remove it unless a change is half made."""
         os.close(self._file)
         if remove:
             self._path.unlink(missing_ok=True)
@@ -297,7 +286,7 @@ def _registers_of(path: Path) -> Path:
 
 
 def _read_registers(path: Path) -> bytes | None:
-    """The registers are not in the file itself, which has the bytes of the array and nothing else."""
+    """Read the registers, which are not in the file itself: it has the bytes of the array alone."""
     registers = _registers_of(path)
     try:
         with opened_regular(registers, ANY_SIZE) as file:
@@ -355,7 +344,7 @@ def _create_erased(path: Path, size: int) -> None:
 
 
 def _nameless(path: Path) -> IO[bytes]:
-    """Open a new file in the folder of `path`; of a random name where the file system needs one."""
+    """Open a new file in the folder of `path`; of a random name if the file system needs one."""
     try:
         return os.fdopen(os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), "wb")
     except OSError as error:

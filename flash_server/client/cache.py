@@ -1,4 +1,4 @@
-"""The cache in front of a window on the flash: its shape, and what it counts.
+"""The cache in front of a window on the flash: its shape, and its counters.
 
 The level 1 cache of the xcore.ai's software-defined memory has 8 lines of 32 bytes, is fully associative and
 replaces by pseudo-LRU. Source: XMOS, "Using software-defined memory" (XTC Tools Guide, XM-014363-PC). True
@@ -20,7 +20,7 @@ class WindowError(FlashError):
 
 @dataclass(frozen=True, slots=True)
 class CacheGeometry:
-    """The shape of a cache: bytes in all, ways of a set, bytes of a line; all powers of two."""
+    """The shape of a cache; all sizes are powers of two."""
 
     size: int = 256
     """Bytes in all."""
@@ -30,7 +30,6 @@ class CacheGeometry:
     """Bytes of a line, 4 at least."""
 
     def __post_init__(self) -> None:
-        """Check the shape."""
         for name, value in (("size", self.size), ("ways", self.ways), ("line", self.line_bytes)):
             if value < 1 or value & (value - 1):
                 raise WindowError(f"cache {name} of {value}: it must be a power of two")
@@ -56,7 +55,7 @@ def _nothing() -> None:
 
 
 class LineCache:
-    """Which lines a cache holds: no bytes, for counting what a run touches."""
+    """The lines of a cache without their bytes, for counting what a run touches."""
 
     __slots__ = ("_hits", "_line_bytes", "_misses", "_most", "_newest", "_read", "_sets", "_stop", "_ways")
 
@@ -76,7 +75,6 @@ class LineCache:
 
     @property
     def counters(self) -> "CacheCounters":
-        """What was counted up to now."""
         counters = CacheCounters()
         self.count_into(counters)
         return counters
@@ -118,7 +116,7 @@ class CacheCounters:
     bytes_read: int = 0
     """Bytes that the task was given."""
     bytes_filled: int = 0
-    """Bytes that came from the flash server."""
+    """Bytes from the flash server."""
 
     def __str__(self) -> str:
         touched = max(self.hits + self.misses, 1)

@@ -38,7 +38,7 @@ _READ_MODEL = FlashRequest(FlashCommand.READ_MODEL)
 
 
 class Sizes(NamedTuple):
-    """Bytes that can be read of each segment; 0 where it is absent."""
+    """Bytes that can be read of each segment; 0 if it is absent."""
 
     model: int
     parameters: int
@@ -49,9 +49,9 @@ class Sizes(NamedTuple):
 class FlashChannel:
     """A client of a flash server, on one channel end, for one task at a time.
 
-    Every method raises FlashReadError where the server answers with a failure. Whatever happens, a failure or
-    a cancellation at any moment, the channel and the server are ready for the next command. `offset` and
-    `size` are in bytes: of the part that is read, of the data partition for `read_data` and `write_data`.
+    Every method raises FlashReadError if the server answers with a failure. Whatever happens, a failure or a
+    cancellation at any moment, the channel and the server are ready for the next command. `offset` and `size`
+    are in bytes: of the part that is read, of the data partition for `read_data` and `write_data`.
     """
 
     def __init__(self, c: ChanEnd) -> None:
@@ -62,10 +62,7 @@ class FlashChannel:
     # An engine's commands.
 
     async def read_model(self, limit: int) -> bytearray:
-        """Read the whole model, each byte copied once.
-
-        Raises FlashReadError with REFUSED, after the length only, where it has more than `limit` bytes.
-        """
+        """Read the whole model, each byte copied once. FlashReadError with REFUSED past `limit` bytes."""
         async with self.open_model() as model:
             if model.length > limit:
                 raise FlashReadError(
@@ -80,7 +77,7 @@ class FlashChannel:
     async def open_model(self) -> AsyncIterator["ModelReader"]:
         """Begin to read the model: its length first, then its bytes as they are asked for.
 
-        Leave the block before the end and the rest is not sent; other commands wait until it is left.
+        If the block is left before the end the rest is not sent; other commands wait until then.
         """
         reader = ModelReader(self, await self._perform(_READ_MODEL, self._begin_model()))
         try:
@@ -99,7 +96,7 @@ class FlashChannel:
         return await self._transact(FlashRequest(_READ_COMMANDS[part], (offset, size)), size)
 
     async def read_sizes(self) -> Sizes:
-        """Ask how many bytes each segment has."""
+        """Ask for the bytes of each segment."""
         words = await self._transact(FlashRequest(FlashCommand.READ_SIZES), len(Part) * WORD_BYTES)
         sizes = (
             int.from_bytes(words[at : at + WORD_BYTES], "big") for at in range(0, len(words), WORD_BYTES)
@@ -109,7 +106,7 @@ class FlashChannel:
     # A loader's commands.
 
     async def read_boot_report(self) -> BootReport:
-        """Ask what was booted at the last reset."""
+        """Ask for the report of the last reset."""
         return BootReport.from_bytes(await self._transact(FlashRequest(FlashCommand.READ_BOOT), REPORT_BYTES))
 
     async def write_server(self, offset: int, data: bytes) -> None:
@@ -127,7 +124,7 @@ class FlashChannel:
         return await self._transact(FlashRequest(FlashCommand.READ_DATA, (offset, size)), size)
 
     async def check_write(self, offset: int, size: int) -> None:
-        """Raise FlashReadError where `write_data` would: bytes of code that runs in place, or of no flash.
+        """Raise FlashReadError if `write_data` would: for code that runs in place, or bytes of no flash.
 
         A write of many pieces would be refused in the middle.
         """
@@ -166,7 +163,7 @@ class FlashChannel:
             raise
 
     async def _give_up(self) -> None:
-        """Let go of the server where a transaction is open; does not wait, so it works when cancelled."""
+        """Release the server if a transaction is open; does not wait, so it works when cancelled."""
         if self._open:
             self._open, self._given_up = False, True
             await transaction.give_up(self._c)
@@ -201,12 +198,11 @@ class ModelReader:
     def __init__(self, flash: FlashChannel, length: int) -> None:
         self._flash = flash
         self.length = length
-        """Bytes of the model."""
         self.left = length
         """Bytes not read yet."""
 
     async def read(self, size: int) -> bytes:
-        """Read the next `size` bytes, or those that are left where they are fewer."""
+        """Read the next `size` bytes, or the rest if that is less."""
         size = min(size, self.left)
         flash = self._flash
         data = await flash._perform(_READ_MODEL, transaction.receive_bytes(flash._c, _READ_MODEL, size))
@@ -214,10 +210,7 @@ class ModelReader:
         return data
 
     async def read_into(self, view: memoryview) -> None:
-        """Fill a view of bytes, which must not be longer than what is left, with the next bytes.
-
-        ValueError for a view that is longer.
-        """
+        """Fill a view with the next bytes. Raises ValueError if it is longer than the rest."""
         if len(view) > self.left:
             raise ValueError(f"a view of {len(view)} bytes, {self.left} bytes of the model are left")
         flash = self._flash

@@ -1,7 +1,7 @@
 """Relocatable images in flash: read from the operators or execute-in-place segment, checked before use.
 
-Code runs from a copy of an image, or in place, from memory that always holds what the chip does. Weights that
-are not in their image come from another segment of the same engine, of operators or of parameters.
+Code runs from a copy of an image, or in place, from memory that always equals the chip. Weights that are not
+in their image come from another segment of the same engine, of operators or of parameters.
 """
 
 import mmap
@@ -34,7 +34,7 @@ Window = Callable[[Sequence[tuple[Part, int]]], LiveSegment]
 
 
 class _Stored(NamedTuple):
-    """Where something is stored that has a header."""
+    """Segment of something that is stored with a header."""
 
     part: Part
     header: StoredHeader
@@ -49,7 +49,7 @@ class InPlaceImage:
     """An image that runs from the segment in which it is stored."""
 
     offset: Final = StoredHeader.SIZE
-    """Where it begins in the memory of the segment."""
+    """Offset in the memory of the segment, in bytes."""
 
     def __init__(self, image: memoryview, segment: LiveSegment) -> None:
         self.image: Final = image
@@ -58,29 +58,29 @@ class InPlaceImage:
 
     @property
     def descriptor(self) -> int:
-        """The file in memory that holds the segment."""
+        """File in memory that holds the segment."""
         return self._segment.descriptor
 
     @property
     def memory(self) -> mmap.mmap:
-        """The memory of the segment."""
+        """Memory of the segment."""
         return self._segment.memory
 
     @property
     def changes(self) -> int:
-        """How often the chip was changed there."""
+        """Number of changes of the chip there."""
         return self._segment.changes
 
     def close(self) -> None:
-        """Say that nothing runs from it any more."""
+        """End the use of the segment."""
         self._segment.close()
 
 
 async def read_image(flash: FlashChannel, limit: int) -> memoryview:
     """Read the image of the channel's engine, with its weights, and check length and CRC-32.
 
-    Raises FlashReadError with ABSENT where the engine has no such segment, REFUSED for more than `limit`
-    bytes, CORRUPT for one that is not as it was stored.
+    Raises FlashReadError with ABSENT if the engine has no such segment, REFUSED for more than `limit` bytes,
+    CORRUPT for one that is not as it was stored.
     """
     code, weights = await _find(flash)
     size = code.header.length + (weights.header.length if weights else 0)
@@ -104,7 +104,7 @@ async def read_image(flash: FlashChannel, limit: int) -> memoryview:
 async def open_image(flash: FlashChannel, window: Window) -> InPlaceImage:
     """Open the image of the channel's engine to run in place, and check it; raises as `read_image`.
 
-    Weights of their own are mapped behind it. Until it is closed the server refuses to write where it lies.
+    Weights of their own are mapped behind it. Until it is closed the server refuses to write there.
     """
     code, weights = await _find(flash)
     parts = [code] if weights is None else [code, weights]
@@ -134,7 +134,7 @@ async def open_image(flash: FlashChannel, window: Window) -> InPlaceImage:
 
 
 async def _find(flash: FlashChannel) -> tuple[_Stored, _Stored | None]:
-    """Find the image of an engine, and its weights where they have a segment of their own."""
+    """Find the image of an engine, and its weights if they have a segment of their own."""
     sizes = await flash.read_sizes()
     parts = [part for part in IMAGE_PARTS if sizes[part]]
     if not parts:
@@ -159,7 +159,7 @@ async def _find(flash: FlashChannel) -> tuple[_Stored, _Stored | None]:
 
 
 async def _find_weights(flash: FlashChannel, code: _Stored, sizes: Sequence[int]) -> _Stored | None:
-    """Find the weights of an image that has none of its own: the first that are as long as it says."""
+    """Find the weights of an image that has none of its own: the first of the stated length."""
     needed = await _missing_weights(flash, code)
     if not needed:
         return None
@@ -177,7 +177,7 @@ async def _find_weights(flash: FlashChannel, code: _Stored, sizes: Sequence[int]
 
 
 async def _missing_weights(flash: FlashChannel, code: _Stored) -> int:
-    """Bytes of weights that are not in a stored image; 0 for one that makes no sense, which is told later."""
+    """Return the bytes of weights that are not in a stored image; 0 for an invalid one, reported later."""
     if code.header.length < HEADER_BYTES:
         return 0
     try:
@@ -191,7 +191,7 @@ async def _missing_weights(flash: FlashChannel, code: _Stored) -> int:
 
 
 async def _read(flash: FlashChannel, stored: _Stored, keep: Callable[[int, bytes], None]) -> None:
-    """Read what is stored and check it; `keep` is called with each piece and its place in the segment."""
+    """Read and check stored bytes; `keep` is called with each piece and its place in the segment."""
     part, header = stored
     crc = 0
     for at in range(0, header.length, PIECE_BYTES):

@@ -1,7 +1,7 @@
 """Execute in place: a read-only window on a segment of the flash, through a cache of lines.
 
-Stands for the xcore.ai's software-defined memory; the shape of its cache is in `client.cache`. A miss
-is filled by a task, one whole line at a time, as there.
+Stands for the xcore.ai's software-defined memory; the shape of its cache is in `client.cache`. A miss is
+filled by a task, one whole line at a time, as there.
 """
 
 from typing import Final
@@ -16,7 +16,6 @@ class XipWindow:
     """The window of one task, which must not use its channel otherwise while it is in a read.
 
     Addresses are offsets in the segment, in bytes; words are little-endian. Open it with `open_window`.
-    `size` is that of the segment; `address` and `size` of a read are in bytes.
     """
 
     def __init__(self, flash: FlashChannel, part: Part, size: int, geometry: CacheGeometry) -> None:
@@ -30,7 +29,7 @@ class XipWindow:
         self.counters: Final = CacheCounters()
 
     def read_cached(self, address: int, size: int) -> bytes | None:
-        """Read bytes of one line that is in the cache, without waiting; else None, and nothing is counted."""
+        """Read bytes of one cached line, without waiting; else None, and nothing is counted."""
         line_bytes = self._line_bytes
         number, start = divmod(address, line_bytes)
         sets = self._sets
@@ -49,8 +48,8 @@ class XipWindow:
     async def read(self, address: int, size: int) -> bytes:
         """Read bytes; lines that are not in the cache are filled one after the other.
 
-        Lets other tasks run only where it misses. Raises WindowError where the bytes are not all in the
-        segment, FlashReadError where the server failed: that line is not in the cache then.
+        Lets other tasks run only if it misses. Raises WindowError unless the bytes are all in the segment,
+        FlashReadError if the server failed: that line is not in the cache then.
         """
         found = self.read_cached(address, size)
         if found is not None:
@@ -69,16 +68,13 @@ class XipWindow:
         return bytes(data)
 
     async def read_word(self, address: int) -> int:
-        """Read the word at an address that is a multiple of 4; raises as `read` does.
-
-        WindowError for another address.
-        """
+        """Read the word at an address that is a multiple of 4, else WindowError; raises as `read` does."""
         if address % WORD_BYTES:
             raise WindowError(f"word at {address:#x}: a word's address is a multiple of {WORD_BYTES}")
         return int.from_bytes(await self.read(address, WORD_BYTES), "little")
 
     def invalidate(self) -> None:
-        """Forget all lines; call it after the flash was written."""
+        """Drop all lines; call it after the flash was written."""
         for lines in self._sets:
             lines.clear()
 
@@ -103,7 +99,7 @@ async def open_window(
 ) -> XipWindow:
     """Open a window on the XIP or the operators segment of the channel's engine.
 
-    Raises WindowError where the segment is absent, FlashReadError where there is no valid image.
+    Raises WindowError if the segment is absent, FlashReadError if there is no valid image.
     """
     if part is Part.MODEL:
         raise WindowError("the model has no window: it is read whole")

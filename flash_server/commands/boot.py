@@ -1,4 +1,4 @@
-"""`aisrv-flash boot-image` and `boot`: server images for the boot partition, and what of them would boot."""
+"""`aisrv-flash boot-image` and `boot`: server images for the boot partition, and a view of what boots."""
 
 from pathlib import Path
 

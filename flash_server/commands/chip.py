@@ -23,13 +23,11 @@ BOOT_SIZE: Final = 0x100000
 
 
 class Target(Protocol):
-    """What holds a chip; addresses count from the start of the chip."""
+    """A chip for the commands; addresses count from the start of the chip."""
 
-    def identify(self) -> FlashPart:
-        """The part."""
+    def identify(self) -> FlashPart: ...
 
-    def read(self, address: int, size: int, progress: Progress = ignore) -> bytes:
-        """The bytes from an address on."""
+    def read(self, address: int, size: int, progress: Progress = ignore) -> bytes: ...
 
     def write(self, address: int, data: bytes, progress: Progress = ignore) -> None:
         """Write the bytes from an address on, and verify."""
@@ -42,7 +40,7 @@ _offset_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class TargetOptions:
-    """Which chip, and where its boot partition ends."""
+    """Choice of a chip, and the end of its boot partition."""
 
     chip: Path | None = option("--chip", type=NEW_FILE, metavar="FILE", help="A chip's file.")
     part: str | None = option(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PARTS: Final = {Part.MODEL: "M", Part.PARAMETERS: "P", Part.OPERATORS: "O", Part.XIP: "X"}
-"""The letter of each part in the map."""
+"""Letter of each part in the map."""
 
 HEADERS: Final = "H"
 FREE: Final = "·"
@@ -26,11 +26,11 @@ _PLAIN_WIDTH: Final = 120
 _COLORS: Final = ("cyan", "magenta", "yellow", "green", "blue", "red")
 
 Cell = tuple[str, int | None]
-"""A letter, and the engine that it belongs to."""
+"""A letter, and its engine."""
 
 
 def describe(image: Image) -> dict[str, object]:
-    """All about an image, for JSON: bytes and offsets are from the start of the image."""
+    """Return all about an image, for JSON: bytes and offsets are from the start of the image."""
     found = image.map
     return {
         "file": str(image.path),
@@ -58,7 +58,7 @@ def _describe_part(image: Image, engine: int, part: Part) -> dict[str, int] | No
 
 
 def extents(image: Image) -> list[tuple[int, int, Cell]]:
-    """What lies where, in order of addresses: start, end, letter. What is not listed is free."""
+    """Return the used ranges in order of addresses: start, end, letter. The rest is free."""
     found = image.map
     extents: list[tuple[int, int, Cell]] = [(0, found.headers_end, (HEADERS, None))]
     for engine, header in enumerate(found.headers):
@@ -71,7 +71,7 @@ def extents(image: Image) -> list[tuple[int, int, Cell]]:
 
 
 def map_cells(parts: list[tuple[int, int, Cell]], size: int, count: int) -> list[Cell]:
-    """The image in `count` equal cells, each with what takes most of it."""
+    """Divide the image in `count` equal cells, each with what takes most of it."""
     cells: list[Cell] = []
     for index in range(count):
         start, end = index * size / count, (index + 1) * size / count
@@ -87,7 +87,6 @@ def map_cells(parts: list[tuple[int, int, Cell]], size: int, count: int) -> list
 
 
 def show_image(image: Image) -> None:
-    """A line about the image, the table of its parts, and its map."""
     from rich import box
     from rich.table import Table
 
@@ -141,7 +140,7 @@ def _show_map(image: Image, console: "Console") -> None:
 
 
 def summary(found: ImageMap) -> str:
-    """An image in a few words."""
+    """Describe an image in a few words."""
     engines = len(found.headers)
     return f"{found.detected}, {engines} engine{'s' * (engines != 1)}, {found.size} bytes"
 

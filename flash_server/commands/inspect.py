@@ -1,4 +1,4 @@
-"""What is in an image: inspect, verify, diff."""
+"""Views of an image: inspect, verify, diff."""
 
 from dataclasses import asdict
 from pathlib import Path

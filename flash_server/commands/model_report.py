@@ -1,4 +1,4 @@
-"""What `inspect` says of a model's file, which is no image: its inputs, outputs and operators."""
+"""Report of `inspect` about a model's file, which is no image: its inputs, outputs and operators."""
 
 from collections import Counter
 from pathlib import Path
@@ -12,11 +12,11 @@ from aisrv.values.printable import printable
 from flash_server.files import InputError
 
 NAME_LIMIT: Final = 60
-"""Characters of a name that are shown."""
+"""Longest shown name, in characters."""
 
 
 def read(path: Path, data: memoryview) -> Model:
-    """Read a model; InputError where it is damaged."""
+    """Read a model. Raises InputError."""
     try:
         return read_model(data)
     except ModelFileError as error:
@@ -24,7 +24,6 @@ def read(path: Path, data: memoryview) -> Model:
 
 
 def describe(path: Path, model: Model, size: int) -> dict[str, object]:
-    """Return all about a model, for JSON."""
     return {
         "file": str(path),
         "kind": "model",
@@ -36,7 +35,7 @@ def describe(path: Path, model: Model, size: int) -> dict[str, object]:
 
 
 def show(path: Path, model: Model, size: int) -> None:
-    """Print what a model takes and gives, its operators, and what to do with it."""
+    """Print a model's inputs, outputs and operators, and the commands for it."""
     click.echo(f"{path}: a TensorFlow Lite model of {size:,} bytes, not an image")
     for kind, tensors in (("input", model.input_tensors), ("output", model.output_tensors)):
         for number, tensor in enumerate(tensors):
@@ -50,7 +49,6 @@ def show(path: Path, model: Model, size: int) -> None:
 
 
 def _operators(model: Model) -> Counter[str]:
-    """Count the operators of the main subgraph by name, in the order of execution."""
     return Counter(printable(operator.name, NAME_LIMIT) for operator in model.operators)
 
 

@@ -1,4 +1,4 @@
-"""The options that subcommands share: the form of the output, types of values, and how to read an image."""
+"""Options of several subcommands: the form of the output, types of values, and the reading of images."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from flash_server.image.image_file import EngineFiles, Image
 from flash_server.image.nibbles import OLDER_ORDERS, ORDERS
 
 DIFFERENT: Final = 1
-"""The exit code where images differ; the same as for an error."""
+"""Exit code if images differ; the same as for an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class FlashSettings:
     )
 
     def answer(self, data: object, show: Callable[[], object]) -> None:
-        """Print `data` as JSON where that was asked for; otherwise call `show`."""
+        """Print `data` as JSON if that was asked for; otherwise call `show`."""
         if self.as_json:
             click.echo(json.dumps(data, indent=2))
         else:
@@ -45,7 +45,6 @@ class NibblesType(click.Choice[str]):
         super().__init__(list(ORDERS))
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Read a name, or an older one."""
         return super().convert(OLDER_ORDERS.get(str(value), str(value)), param, ctx)
 
 
@@ -60,7 +59,7 @@ class EngineFilesType(click.ParamType[EngineFiles]):
     name = "files"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> EngineFiles:
-        """Read the text of an option; a file's name may hold commas, where no part's name follows."""
+        """Read the text of an option; a file's name may hold commas that no part's name follows."""
         if isinstance(value, EngineFiles):
             return value
         files: dict[str, Path] = {}
@@ -100,9 +99,8 @@ class ReadingOptions:
     nibbles: str | None = option("--nibbles", type=NIBBLES, help="How bytes are stored. [default: detected]")
 
     def open(self, path: Path) -> Image:
-        """Open an image."""
         return Image.open(path, self.engine_count, ORDERS[self.nibbles] if self.nibbles else None)
 
 
 reading_options = option_group("reading", ReadingOptions)
-"""Add how to read an image to a command, which takes it as `reading`."""
+"""Add the reading of images to a command, which takes it as `reading`."""

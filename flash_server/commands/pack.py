@@ -1,4 +1,4 @@
-"""From files to an image and back: pack, unpack, params."""
+"""Conversion of files to an image and back: pack, unpack, params."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ from flash_server.image.packager import unpack as unpack_image
 
 @dataclass(frozen=True, slots=True)
 class PackSettings:
-    """How to pack; None leaves a setting to the TOML file, or to its default."""
+    """Settings of packing; None leaves a setting to the TOML file, or to its default."""
 
     config_file: Path | None = option("--config", type=FILE, help="A TOML file with engines and settings.")
     generation: str | None = option(
@@ -189,7 +189,7 @@ def params(settings: FlashSettings, params_file: Path, output: Path) -> None:
 
 
 def _warn_if_ambiguous(image: Image) -> None:
-    """Warn where a server, which has nothing but the image, would take it for something else."""
+    """Warn if a server, which has nothing but the image, would take it for something else."""
     try:
         found = Image.open(image.path).map
     except LayoutError as error:
@@ -210,6 +210,6 @@ def _warn_if_ambiguous(image: Image) -> None:
 
 
 def _total(engines: tuple[EngineFiles, ...]) -> int:
-    """About how many bytes there will be."""
+    """Estimate the number of bytes."""
     paths = [files[part] for files in engines for part in Part]
     return sum(path.stat().st_size for path in paths if path is not None and path.is_file())

@@ -25,10 +25,10 @@ from flash_server.image.headers import (
 from flash_server.image.nibbles import CHUNK, chunks
 
 Bytes = bytes | memoryview
-"""A part's bytes; a view spares a copy of a large file."""
+"""Bytes of a part; a view spares a copy of a large file."""
 
 LARGEST_IMAGE: Final = 1 << 32
-"""What u32 offsets reach."""
+"""End of what u32 offsets reach."""
 
 LARGEST_ALIGNMENT: Final = 1 << 24
 
@@ -37,7 +37,7 @@ _FILL: Final = b"\xff" * CHUNK
 
 @dataclass(frozen=True, slots=True)
 class EngineImage:
-    """What the flash holds for one engine, in normal order; None = absent."""
+    """Flash contents of one engine, in normal order; None = absent."""
 
     model: Bytes | None = None
     """A `.tflite` file."""
@@ -54,14 +54,14 @@ class EngineImage:
 
 @dataclass(frozen=True, slots=True)
 class DataPartition:
-    """The whole data partition; `swapped` None stands for what is usual in the generation.
+    """The whole data partition; `swapped` None is what is usual in the generation.
 
     Every part begins at a multiple of `alignment` bytes, a power of two; a model with its length, so that its
-    bytes begin 4 later. LayoutError for what cannot be laid out.
+    bytes begin 4 later. LayoutError for an impossible layout.
     """
 
     engines: tuple[EngineImage, ...]
-    """The parts of each engine, from engine 0."""
+    """Parts of each engine, from engine 0."""
     generation: Generation = Generation.FAST
     swapped: bool | None = None
     alignment: int = 1
@@ -82,7 +82,7 @@ class DataPartition:
         return ImageFormat(self.generation, swapped)
 
     def headers(self) -> tuple[Header, ...]:
-        """Where every part will lie; LayoutError where it would not be within reach of a u32."""
+        """Offsets of all parts; LayoutError if one is not within reach of a u32."""
         return self._place()[0]
 
     @property
@@ -91,7 +91,7 @@ class DataPartition:
         return self._place()[1]
 
     def chunks(self, size: int | None = None, *, fill: bool = False) -> Iterator[bytes]:
-        """The stored bytes, piece by piece: a large image need not be in memory twice.
+        """Yield the stored bytes, piece by piece: a large image need not be in memory twice.
 
         `size` is that of the data partition: LayoutError, before the first piece, names the part that does
         not fit in. With `fill` the image is padded with FF up to it.
@@ -104,10 +104,7 @@ class DataPartition:
         return self._chunks(headers, end, size if fill and size else end)
 
     def build(self, size: int | None = None, *, fill: bool = False) -> bytes:
-        """The stored bytes, as `chunks` gives them.
-
-        `size` is that of the partition in bytes; `fill` pads with FF up to it.
-        """
+        """Return the stored bytes, as `chunks` gives them; `fill` pads to `size` bytes with FF."""
         return b"".join(self.chunks(size, fill=fill))
 
     def _place(self) -> tuple[tuple[Header, ...], int]:
@@ -158,17 +155,11 @@ class DataPartition:
 
 
 def part_bytes(part: Part, data: Bytes) -> int:
-    """The stored bytes of a part: a model has its length in front.
-
-    `data` is the content of the part.
-    """
+    """Return the stored bytes of a part: a model has its length in front."""
     return len(data) + (LENGTH_BYTES if part is Part.MODEL else 0)
 
 
 def padding(size: int) -> Iterator[bytes]:
-    """Bytes of erased flash; their nibbles are the same in both orders.
-
-    `size` is in bytes.
-    """
+    """Yield `size` bytes of erased flash; their nibbles are the same in both orders."""
     for start in range(0, size, CHUNK):
         yield _FILL[: size - start]

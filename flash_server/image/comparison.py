@@ -1,4 +1,4 @@
-"""Comparing an image with files, and two images with each other."""
+"""Comparison of an image with files, and of two images with each other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from flash_server.image.packager import contents_of
 
 @dataclass(frozen=True, slots=True)
 class ImageDifference:
-    """One difference; `engine` and `part` are None if the image differs. `offset` is in bytes of the part."""
+    """One difference; `engine` and `part` are None for the image's own. `offset` is in bytes of the part."""
 
     what: str
-    """What differs, in words."""
+    """Description of the difference."""
     engine: int | None = None
     part: Part | None = None
     offset: int | None = None
@@ -30,7 +30,7 @@ class ImageDifference:
 def verify(
     image: Image, engines: Sequence[EngineFiles], progress: Progress = ignore
 ) -> list[ImageDifference]:
-    """Where the image differs from the given files; parts without a file are not compared.
+    """Compare the image with the given files; parts without a file are not compared.
 
     Padding of FF behind a part other than a model is no difference: its size is not stored. `progress` is
     called with the bytes done and all bytes.
@@ -56,10 +56,9 @@ def verify(
 
 
 def diff(a: Image, b: Image) -> list[ImageDifference]:
-    """What differs between two images: how they are stored, which engines and parts they have, and the bytes.
+    """Compare two images: their storage, their engines and parts, and the bytes.
 
-    Where the parts lie is not compared, and FF behind a part other than a model is taken for padding. `a` and
-    `b` may be of different generations.
+    Places of parts are not compared, and FF behind a part other than a model is taken for padding.
     """
     found = []
     if a.map.detected.generation is not b.map.detected.generation:
@@ -82,10 +81,7 @@ def diff(a: Image, b: Image) -> list[ImageDifference]:
 
 
 def compare(stored: memoryview, other: memoryview, *, swapped: bool) -> int:
-    """How many bytes are the same from the start; `swapped` where the two are in different orders.
-
-    `stored` and `other` are the bytes of the two.
-    """
+    """Count the equal bytes from the start; `swapped` if the two are in different orders."""
     size = min(len(stored), len(other))
     for start in range(0, size, CHUNK):
         one, two = (
@@ -100,7 +96,7 @@ def compare(stored: memoryview, other: memoryview, *, swapped: bool) -> int:
 
 
 def _common(one: bytes, two: bytes) -> int:
-    """The length of the common start of two byte strings that differ, found by halving."""
+    """Return the length of the common start of two byte strings that differ, found by halving."""
     low, high = 0, len(one)
     while high - low > 1:
         middle = (low + high) // 2
@@ -111,7 +107,7 @@ def _common(one: bytes, two: bytes) -> int:
 def _difference(
     engine: int, part: Part, same: int, one: memoryview, two: memoryview, *, longer_second: bool
 ) -> list[ImageDifference]:
-    """The difference of two parts of which `same` bytes agree; none where only padding is left of one.
+    """Return the difference of two parts of which `same` bytes agree; none if one only has padding left.
 
     Padding may be behind `one`, and behind `two` only with `longer_second`.
     """

@@ -47,7 +47,7 @@ Read = Callable[[int, int], bytes]
 def detect(
     prefix: bytes, size: int = LARGEST, read: Read | None = None, swapped: bool | None = None
 ) -> ImageFormat:
-    """`detect_in_steps`, in one go."""
+    """Run `detect_in_steps` in one go."""
     return finish(detect_in_steps(prefix, size, read, swapped))
 
 
@@ -57,8 +57,8 @@ def detect_in_steps(
     """Recognize the image in a data partition of `size` bytes by its first stored bytes.
 
     `prefix` need not be more than `PREFIX_BYTES`. `read` looks up models' lengths behind it, which can settle
-    the order of a design image; `swapped` says it. NoImageError where the flash is erased or zero,
-    LayoutError where nothing fits.
+    the order of a design image; `swapped` gives it. Raises NoImageError for erased or zeroed flash,
+    LayoutError if nothing fits.
     """
     if not prefix:
         raise NoImageError("no image: the data partition is empty")
@@ -119,7 +119,7 @@ class _Verdict:
 
 
 def _judge(headers: Sequence[Header], detected: ImageFormat, size: int, read: Read) -> Steps[_Verdict]:
-    """Judge how plausible headers are; LayoutError, the first found, where they are not."""
+    """Judge the plausibility of headers. Raises LayoutError with their first fault."""
     good = confirmed = 0
     first = 1 << 32
     errors = []
@@ -153,7 +153,7 @@ def _reader(prefix: bytes) -> Read:
 
 
 def _unknown_version(prefix: bytes) -> str:
-    """A version that is not one of ours, as "1.3"; empty where the first word is not a version word."""
+    """Return a version that is not one of ours, as "1.3"; empty if the first word is not a version word."""
     words = [ImageFormat(Generation.DESIGN, swapped).normal(prefix[: len(VERSION)]) for swapped in _BOTH]
     # In the wrong order small numbers are large ones.
     word = min(words)

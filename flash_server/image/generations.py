@@ -1,4 +1,4 @@
-"""The three generations of the data partition: what precedes the headers.
+"""The three generations of the data partition: the bytes before the headers.
 
 Source: "XCORE AI server: numbers and wire behavior", section Flash, the table of generations; for the first,
 "XCORE-AI server general design", section Flash.
@@ -18,7 +18,7 @@ CALIBRATION: Final = bytes.fromhex("ff000f0f0f0f0f0fff00ff00ff00ff0031f7ce0831f7
 
 
 class Generation(Enum):
-    """How the data partition begins; the value is the name that the command uses."""
+    """Form of the data partition's start; the value is the name in commands."""
 
     DESIGN = "design"
     """Headers at once; the oldest."""
@@ -54,7 +54,7 @@ class ImageFormat:
     """Whether the two nibbles of each byte are exchanged."""
 
     def normal(self, stored: bytes | memoryview) -> bytes:
-        """Stored bytes in normal order. Swapping is its own inverse: it stores, too."""
+        """Return stored bytes in normal order. Swapping is its own inverse: it stores, too."""
         return swap(stored) if self.swapped else bytes(stored)
 
     def __str__(self) -> str:

@@ -27,12 +27,12 @@ from flash_server.image.generations import Generation, ImageFormat
 from flash_server.image.steps import Steps, finish
 
 LENGTH_BYTES: Final = 4
-"""The u32 in front of a model's bytes."""
+"""Bytes of the u32 in front of a model."""
 
 MAX_ENGINES: Final = 256
 
 ENGINES_A_STEP: Final = 16
-"""Headers that are looked at before other tasks have their turn."""
+"""Headers that are handled before other tasks have their turn."""
 
 
 class Part(IntEnum):
@@ -49,28 +49,24 @@ class Part(IntEnum):
 
     @property
     def label(self) -> str:
-        """The part's name in messages, options and file names."""
+        """Name in messages, options and file names."""
         return self.name.lower()
 
 
 IMAGE_PARTS: Final = (Part.OPERATORS, Part.XIP)
-"""Where relocatable images lie; the first segment that begins with one counts."""
+"""Parts with relocatable images; the first segment that begins with one counts."""
 
 WEIGHTS_PARTS: Final = (Part.OPERATORS, Part.PARAMETERS)
-"""Where weights may lie that are not in their image; the first that are as long as the image says count."""
+"""Parts with weights that are not in their image; the first of the stated length counts."""
 
 
 class Header(Packet, byte_order="<", error=LayoutError, name="a header"):
     """The offsets of one engine's parts from the start of the data partition, in bytes; 0 = absent."""
 
     model: U32 = 0
-    """Offset of the model's length."""
     parameters: U32 = 0
-    """Offset of the parameters."""
     operators: U32 = 0
-    """Offset of the operators."""
     xip: U32 = 0
-    """Offset of the execute-in-place data."""
 
     def __post_init__(self) -> None:
         for part in Part:
@@ -93,13 +89,13 @@ class Segment:
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Number of bytes."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Where the parts of one engine lie at most; None = absent. A model's includes its length."""
+    """Upper limits of the parts of one engine; None = absent. A model's includes its length."""
 
     model: Segment | None = None
     parameters: Segment | None = None
@@ -112,45 +108,38 @@ class Segments:
 
 
 def where(engine: int, part: Part, address: int) -> str:
-    """The start of a message about a part.
-
-    `engine` is the number, `address` the place in the partition in bytes.
-    """
+    """Return the start of a message about a part at an `address` of the partition in bytes."""
     return f"engine {engine}: {part.label} at {address:#x}"
 
 
 def header_size(generation: Generation, engines: int = MAX_ENGINES) -> int:
-    """Bytes up to the end of the headers; without `engines`, of the most headers that there can be."""
+    """Return the bytes up to the end of the headers; without `engines`, of the most headers possible."""
     return len(generation.preamble) + HEADER_BYTES * engines
 
 
 PREFIX_BYTES: Final = header_size(Generation.FAST)
-"""Reading this much of a partition, or all of a smaller one, is enough for detection and for all headers."""
+"""Bytes of a partition that are enough for detection and for all headers; a smaller one is read whole."""
 
 
 def check_engines(engines: int) -> None:
-    """LayoutError unless an image may have this many engines."""
+    """Raise LayoutError unless an image may have this many engines."""
     if not 1 <= engines <= MAX_ENGINES:
         raise LayoutError(f"an image has 1 to {MAX_ENGINES} engines, not {engines}")
 
 
 def parse_headers(prefix: bytes, detected: ImageFormat, engines: int | None = None) -> tuple[Header, ...]:
-    """`parse_headers_in_steps`, in one go.
-
-    Its arguments are `prefix`, `detected` and `engines`, as there.
-    """
+    """Run `parse_headers_in_steps` in one go."""
     return finish(parse_headers_in_steps(prefix, detected, engines))
 
 
 def parse_headers_in_steps(
     prefix: bytes, detected: ImageFormat, engines: int | None = None
 ) -> Steps[tuple[Header, ...]]:
-    """The headers in the first stored bytes of a partition, which need not be more than `PREFIX_BYTES`.
+    """Parse the headers in the first stored bytes of a partition, which need not be more than `PREFIX_BYTES`.
 
     Without `engines` their number follows from the offsets. The offsets themselves are not judged here: one
-    engine's broken header is its own trouble (`segment_limits`). LayoutError where the prefix ends before the
-    headers do, where there is no preamble of the generation, or where nothing tells the number of engines.
-    `prefix` is these bytes, `detected` the format of the image.
+    engine's broken header is its own trouble (`segment_limits`). LayoutError if the prefix ends before the
+    headers do, if there is no preamble of the generation, or if nothing tells the number of engines.
     """
     preamble = detected.generation.preamble
     if detected.normal(prefix[: len(preamble)]) != preamble:
@@ -183,7 +172,7 @@ def parse_headers_in_steps(
 
 
 def _first_part(headers: Sequence[Header]) -> str:
-    """The start of a message about the part that lies first of all."""
+    """Return the start of a message about the part that lies first of all."""
     named = [
         (header[part], engine, part) for engine, header in enumerate(headers) for part in Part if header[part]
     ]
@@ -194,7 +183,7 @@ def _first_part(headers: Sequence[Header]) -> str:
 
 
 def _walk(prefix: bytes, detected: ImageFormat) -> Iterator[tuple[int, Header]]:
-    """All that could be headers, each with its address; nothing tells yet where they end."""
+    """Yield all possible headers, each with its address; nothing tells yet where they end."""
     start = header_size(detected.generation, 0)
     whole = min((len(prefix) - start) // HEADER_BYTES, MAX_ENGINES)
     body = detected.normal(prefix[start : start + whole * HEADER_BYTES])
@@ -203,12 +192,12 @@ def _walk(prefix: bytes, detected: ImageFormat) -> Iterator[tuple[int, Header]]:
 
 
 def segment_limits(headers: Sequence[Header], engine: int, generation: Generation, size: int) -> Segments:
-    """Where one engine's parts lie: each ends at the next offset of any engine, or at the partition's end.
+    """Return the limits of one engine's parts: the next offset of any engine, or the partition's end.
 
     `size` is that of the data partition in bytes. Only this engine's offsets are judged, so that an engine
-    with a good header can be served beside one with a broken header: LayoutError where one of them lies
-    inside the headers, at or past the end of the partition (an empty part may begin at the end), or where two
-    engines' models begin at one address.
+    with a good header can be served beside one with a broken header: LayoutError if one of them lies inside
+    the headers, at or past the end of the partition (an empty part may begin at the end), or if two engines'
+    models begin at one address.
     """
     return _limits(headers, engine, generation, size, finish(_bounds(headers)))
 
@@ -216,7 +205,7 @@ def segment_limits(headers: Sequence[Header], engine: int, generation: Generatio
 def judge_segments_in_steps(
     headers: Sequence[Header], generation: Generation, size: int
 ) -> Steps[tuple[Segments | LayoutError, ...]]:
-    """`segment_limits` of every engine, or the error that it raises; in time linear in the headers.
+    """Compute `segment_limits` of every engine, or its error, in time linear in the headers.
 
     `size` is that of the partition in bytes.
     """
@@ -233,19 +222,13 @@ def judge_segments_in_steps(
 
 
 def all_segment_limits(headers: Sequence[Header], generation: Generation, size: int) -> tuple[Segments, ...]:
-    """`segment_limits` of every engine.
-
-    `size` is that of the partition in bytes. Raises LayoutError for the first that is wrong.
-    """
+    """Return `segment_limits` of every engine of a partition of `size` bytes. Raises LayoutError."""
     bounds = finish(_bounds(headers))
     return tuple(_limits(headers, engine, generation, size, bounds) for engine in range(len(headers)))
 
 
 def model_segment(engine: int, segment: Segment, length: int) -> Segment:
-    """The bytes of a model behind its length; LayoutError where they would leave the model's segment.
-
-    `engine` is the number that messages name.
-    """
+    """Return a model's bytes behind its length; LayoutError if they would leave the model's segment."""
     start = segment.start + LENGTH_BYTES
     if start + length > segment.end:
         raise LayoutError(
@@ -257,7 +240,7 @@ def model_segment(engine: int, segment: Segment, length: int) -> Segment:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """The ends of parts: all offsets in order, and which part has the bytes at each."""
+    """The ends of parts: all offsets in order, and the part that has the bytes at each."""
 
     offsets: list[int]
     owners: dict[int, tuple[int, Part]]

@@ -27,7 +27,7 @@ class EngineFiles:
 
 
 def read_part(engine: int, part: Part, path: Path) -> memoryview:
-    """Map the file of a part; InputError names the engine and the part where it cannot be read."""
+    """Map the file of a part. Raises InputError, which names the engine and the part."""
     try:
         return map_file(path)
     except InputError as error:
@@ -36,7 +36,7 @@ def read_part(engine: int, part: Part, path: Path) -> memoryview:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image in a file, and where everything lies in it."""
+    """An image in a file, with its map."""
 
     path: Path
     data: memoryview
@@ -44,9 +44,9 @@ class Image:
 
     @classmethod
     def open(cls, path: Path, engines: int | None = None, swapped: bool | None = None) -> "Image":
-        """Map a file; InputError where it cannot be read, LayoutError where it holds no sound image.
+        """Map a file. Raises InputError, or LayoutError if it holds no sound image.
 
-        `engines` and `swapped` are found out unless given.
+        `engines` and `swapped` are detected unless given.
         """
         data = map_file(path)
         try:
@@ -58,22 +58,22 @@ class Image:
         return cls(path, data, found)
 
     def stored(self, engine: int, part: Part) -> memoryview | None:
-        """A part's bytes as the file has them; None = absent."""
+        """Return a part's bytes as the file has them; None = absent."""
         segment = self.map.parts[engine][part]
         return None if segment is None else self.data[segment.start : segment.end]
 
     def normal(self, engine: int, part: Part, size: int | None = None) -> Iterator[bytes]:
-        """A part's bytes in normal order, piece by piece; only the first `size` where that is given."""
+        """Yield a part's bytes in normal order, piece by piece; only the first `size` if given."""
         return chunks((self.stored(engine, part) or b"")[:size], swapped=self.map.detected.swapped)
 
     def used(self, engine: int, part: Part) -> int:
-        """A part's size without the FF at its end, which may be padding; a model's size is known."""
+        """Return a part's size without the FF at its end, which may be padding; a model's size is known."""
         stored = self.stored(engine, part) or memoryview(b"")
         return len(stored) if part is Part.MODEL else len(stored) - erased_tail(stored)
 
 
 def erased_tail(data: memoryview) -> int:
-    """Bytes of FF at the end."""
+    """Count the bytes of FF at the end."""
     for end in range(len(data), 0, -CHUNK):
         piece = bytes(data[max(end - CHUNK, 0) : end])
         # Comparing is several times as fast as stripping.

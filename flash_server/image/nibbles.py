@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Final
 
 SWAP: Final = bytes((byte & 0x0F) << 4 | byte >> 4 for byte in range(256))
-"""For `bytes.translate`: every byte with its nibbles swapped."""
+"""Table for `bytes.translate`: every byte with its nibbles swapped."""
 
 ORDERS: Final = {"swapped": True, "normal": False}
-"""Names of the orders in which bytes are stored; True where their nibbles are swapped."""
+"""Names of the orders in which bytes are stored; True if their nibbles are swapped."""
 
 OLDER_ORDERS: Final = {"straight": "normal"}
 """Names that are still read."""
@@ -22,17 +22,15 @@ CHUNK: Final = 1 << 16
 
 
 def order_name(*, swapped: bool) -> str:
-    """Return the name of an order."""
     return "swapped" if swapped else "normal"
 
 
 def swap(data: bytes | memoryview) -> bytes:
-    """The same bytes, the nibbles of each swapped; swapping twice changes nothing."""
+    """Swap the nibbles of each byte; swapping twice changes nothing."""
     return bytes(data).translate(SWAP)
 
 
 def swap_all(data: bytes | memoryview) -> memoryview:
-    """`swap` for large data."""
     swapped = bytearray(len(data))
     start = 0
     for piece in chunks(data, swapped=True):
@@ -42,7 +40,7 @@ def swap_all(data: bytes | memoryview) -> memoryview:
 
 
 def chunks(data: bytes | memoryview, *, swapped: bool = False) -> Iterator[bytes]:
-    """The data in pieces of at most `CHUNK` bytes, with their nibbles swapped where asked."""
+    """Yield the data in pieces of at most `CHUNK` bytes, with their nibbles swapped if asked."""
     view = memoryview(data)
     for start in range(0, len(view), CHUNK):
         piece = bytes(view[start : start + CHUNK])

@@ -32,7 +32,7 @@ class _Engine(Table, frozen=True):
     model: Path | None = None
     """A `.tflite` file."""
     parameters: Path | None = None
-    """The parameters of a model that was converted without them, or the weights of an image without them."""
+    """Parameters of a model that was converted without them, or the weights of an image without them."""
     operators: Path | None = None
     """Code of operators, an image of relocatable code, or the weights of one in `xip`."""
     xip: Path | None = None
@@ -43,20 +43,19 @@ class PackTables(Table, frozen=True, rename={"alignment": "align"}):
     """The tables of a packing file."""
 
     generation: Generation | None = None
-    """How the data partition begins."""
+    """Generation of the data partition."""
     nibbles: Literal["swapped", "normal", "straight"] | None = None
-    """How bytes are stored; straight is an older name of normal. Default: swapped for fast, else normal."""
+    """Storage of bytes; straight is an older name of normal. Default: swapped for fast, else normal."""
     size: Size | None = None
-    """The data partition's size; an image that is larger is refused."""
+    """Size of the data partition; a larger image is refused."""
     alignment: Size | None = None
     """Parts begin at multiples of this."""
     fill: bool | None = None
     """Whether the image is padded with FF up to `size`."""
     missing: Literal["placed", "zero"] | None = None
-    """Where a missing part is: at an offset with nothing behind it, or at 0. Default: placed for fast, else
-    zero."""
+    """Offset of a missing part: one with nothing behind it, or 0. Default: placed for fast, else zero."""
     engine: tuple[_Engine, ...] = ()
-    """The files of each engine, in order; any of them may be missing."""
+    """Files of each engine, in order; any of them may be missing."""
 
 
 def read_config(path: Path) -> PackConfig:

@@ -1,4 +1,4 @@
-"""The options of packing, and the content of a packing file."""
+"""Options of packing, and the contents of a packing file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MISSING: Final = {"placed": True, "zero": False}
 
 @dataclass(frozen=True, slots=True)
 class PackOptions:
-    """How files become an image; None stands for what is usual in the generation.
+    """Conversion of files to an image; None is what is usual in the generation.
 
     `size` is that of the data partition in bytes. `placed` gives missing parts an offset with nothing behind
     it instead of offset 0, as the packer of the fast generation does.
@@ -29,7 +29,7 @@ class PackOptions:
 
     @property
     def places_missing(self) -> bool:
-        """`placed`, or what is usual."""
+        """Value of `placed`, or the usual one."""
         return self.generation is Generation.FAST if self.placed is None else self.placed
 
 
@@ -42,7 +42,7 @@ class PackConfig:
 
 
 def describe(engines: Sequence[EngineFiles], options: PackOptions) -> str:
-    """Return the text of a packing file that says the same."""
+    """Return the text of an equal packing file."""
     swapped = options.generation.usually_swapped if options.swapped is None else options.swapped
     lines = [
         f'generation = "{options.generation.value}"',

@@ -19,10 +19,10 @@ from flash_server.image.pack_options import PackOptions, describe
 
 
 def partition_of(engines: Sequence[EngineFiles], options: PackOptions) -> DataPartition:
-    """The data partition that the files make; InputError names engine and part of one that cannot be read.
+    """Return the data partition of the files; InputError names engine and part of one that cannot be read.
 
     A relocatable image among operators or execute-in-place data is checked, stored with its length and
-    CRC-32, and makes all parts begin at multiples of 4; so are its weights where they are not in the image.
+    CRC-32, and makes all parts begin at multiples of 4; so are its weights if they are not in the image.
     """
     if not any(files[part] for files in engines for part in Part):
         raise InputError("nothing to pack: no engine has a file")
@@ -35,7 +35,7 @@ def partition_of(engines: Sequence[EngineFiles], options: PackOptions) -> DataPa
 
 
 def check_models(engines: Sequence[EngineFiles]) -> None:
-    """Raise InputError, which names engine and file, where a model's file is no `.tflite` file."""
+    """Raise InputError, which names engine and file, for a model's file that is no `.tflite` file."""
     from aisrv.model import ModelFileError
     from aisrv.model.reader import read_model
 
@@ -54,7 +54,7 @@ class _Stored(bytes):
 
 
 def contents_of(engine: int, files: EngineFiles) -> dict[Part, memoryview | bytes]:
-    """What the files of an engine add to the partition; InputError names the number `engine` and the part."""
+    """Return the parts of an engine's files; InputError names the number `engine` and the part."""
     found: dict[Part, memoryview | bytes] = {
         part: read_part(engine, part, path) for part in Part if (path := files[part]) is not None
     }
@@ -80,7 +80,7 @@ def contents_of(engine: int, files: EngineFiles) -> dict[Part, memoryview | byte
 
 
 def _weights_part(found: Mapping[Part, memoryview | bytes], code: Part, size: int) -> Part:
-    """The part that holds the weights of an image without them; ImageError where none does."""
+    """Return the part with the weights of an image without them. Raises ImageError."""
     for part in WEIGHTS_PARTS:
         if part is not code and len(found.get(part, b"")) == size:
             return part
@@ -97,9 +97,9 @@ def pack(
     options: PackOptions | None = None,
     progress: Progress = ignore,
 ) -> DataPartition:
-    """Write the image of the files; LayoutError where it does not fit, before anything is written.
+    """Write the image of the files. Raises LayoutError before anything is written.
 
-    `output` is the file of the image; `progress` is called with the bytes done and all bytes.
+    `progress` is called with the bytes done and all bytes.
     """
     options = options or PackOptions()
     partition = partition_of(engines, options)
@@ -113,9 +113,8 @@ def unpack(image: Image, directory: Path, *, trim: bool = False, progress: Progr
     """Write each part to a file of its own, and `image.toml`, from which the same image can be packed.
 
     Parts other than models come with the padding behind them, since their sizes are not stored; with `trim`
-    without the FF at their ends. Returns the files, the TOML file last. `directory` is created where it is
-    missing; `progress` is called with the bytes done and all bytes. Raises InputError where a file cannot be
-    written.
+    without the FF at their ends. Returns the files, the TOML file last. `directory` is created if missing;
+    `progress` is called with the bytes done and all bytes. Raises InputError.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -145,7 +144,7 @@ def unpack(image: Image, directory: Path, *, trim: bool = False, progress: Progr
 
 
 def _options(image: Image) -> PackOptions:
-    """The options that pack the parts of an image at the same addresses; alignment 1 where none does."""
+    """Return the options that pack the parts of an image at the same addresses; alignment 1 if none does."""
     found, engines = image.map, range(len(image.map.headers))
     parts = tuple(EngineImage(*(image.stored(engine, part) for part in Part)) for engine in engines)
     generation, swapped = found.detected.generation, found.detected.swapped

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from flatbuffers.flexbuffers import Ref
 
 _VISITS: Final = 10_000
-"""Values looked at: vectors may share their elements, so a small file can hold a great many."""
+"""Limit of values: vectors may share their elements, so a small file can hold a great many."""
 
 _DEPTH: Final = 64
 
 
 def first_blob(data: bytes) -> bytes:
-    """The first blob of a flexbuffer; InputError for other data, or a flexbuffer without a blob."""
+    """Return the first blob of a flexbuffer. Raises InputError."""
     from flatbuffers import flexbuffers
 
     # The root's width; the reader would take any number and look elsewhere.
@@ -40,7 +40,6 @@ class _Search:
         self._visits = 0
 
     def find(self, value: "Ref", depth: int) -> bytes | None:
-        """The first blob in a value, or None."""
         from flatbuffers.flexbuffers import Blob
 
         self._visits += 1

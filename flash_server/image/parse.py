@@ -1,4 +1,4 @@
-"""Parsing a stored image: where everything lies, and the value that it was built from.
+"""Parser of a stored image: the places of its parts, and the value that it was built from.
 
 Parts other than models have no stored size: they reach to the next part or to the end of the data, so they
 come back with the padding behind them.
@@ -28,22 +28,22 @@ from flash_server.image.nibbles import swap_all
 
 @dataclass(frozen=True, slots=True)
 class ImageMap:
-    """Where everything lies in a sound image of `size` bytes.
+    """The places of everything in a sound image of `size` bytes.
 
     `parts` gives each engine's parts as their bytes lie, a model's without its length; `segments` with it.
     """
 
     size: int
     detected: ImageFormat
-    """The generation and the order of its nibbles."""
+    """Generation and order of the nibbles."""
     headers: tuple[Header, ...]
-    """The header of each engine, from engine 0."""
+    """Header of each engine, from engine 0."""
     segments: tuple[Segments, ...]
     parts: tuple[Segments, ...]
 
     @property
     def headers_end(self) -> int:
-        """Where the headers end, in bytes from the start of the partition."""
+        """End of the headers, in bytes from the start of the partition."""
         return header_size(self.detected.generation, len(self.headers))
 
 
@@ -56,8 +56,8 @@ def map_image(
 ) -> ImageMap:
     """Find everything in an image of `size` bytes, of which only headers and models' lengths are read.
 
-    `engines`, and `detected` or its `swapped`, are found out unless given. LayoutError for the first
-    fault of any engine; see `segment_limits` for serving the sound engines of a damaged image.
+    `engines`, and `detected` or its `swapped`, are detected unless given. LayoutError for the first fault of
+    any engine; see `segment_limits` for serving the sound engines of a damaged image.
     """
     prefix = read(0, min(size, PREFIX_BYTES))
     detected = detected or detect(prefix, size, read, swapped)
@@ -78,10 +78,10 @@ def map_image(
 def parse(
     data: bytes | memoryview, engines: int | None = None, detected: ImageFormat | None = None
 ) -> DataPartition:
-    """The value of a stored image, as `map_image` finds it, in normal order and with alignment 1.
+    """Parse a stored image, as `map_image` finds it, in normal order and with alignment 1.
 
     The parts of an image stored in normal order are views of `data`, those of a swapped one are new bytes.
-    `engines` is their number and `detected` the format; None finds them out.
+    `engines` and `detected` are found unless given.
     """
     view = memoryview(data)
     found = map_image(lambda offset, size: bytes(view[offset : offset + size]), len(view), engines, detected)

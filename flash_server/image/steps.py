@@ -1,4 +1,4 @@
-"""Long work in steps: a generator that yields where other tasks may have their turn."""
+"""Long work in steps: a generator that yields when other tasks may have their turn."""
 
 from collections.abc import Generator
 from typing import TypeVar
@@ -10,7 +10,7 @@ Steps = Generator[None, None, T]
 
 
 def finish(steps: Steps[T]) -> T:
-    """Carry work out in one go."""
+    """Do work in one go."""
     while True:
         try:
             next(steps)

@@ -1,4 +1,4 @@
-"""Stored bytes that code runs from in place: memory that always holds what the chip holds.
+"""Stored bytes that code runs from in place: memory that always equals the chip.
 
 The memory is a file without a name, which another process can map. A programmer that changes the chip changes
 it, too; the flash server refuses to write there as long as it is open.
@@ -16,7 +16,7 @@ from flash_server.image.nibbles import SWAP
 
 _FIXED_SIZE: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 _SEAL_FUTURE_WRITE: Final = 0x10
-"""No mapping and no write from now on changes the file; the mapping that is there does. Linux 5.1."""
+"""No mapping and no write from now on changes the file; the existing mapping does. Linux 5.1."""
 
 
 class LiveSegment:
@@ -33,24 +33,24 @@ class LiveSegment:
     ) -> None:
         """Take memory for `size` bytes from `start`, and for more such; each begins at a page of its own.
 
-        `release` is called at the end. OSError.
+        `release` is called at the end. Raises OSError.
         """
         self.owner: Final = owner
-        """Who runs it, for messages."""
+        """Its user, for messages."""
         self.stretches: Final = tuple(range(first, first + count) for first, count in ((start, size), *more))
-        """The offsets in the partition."""
+        """Offsets in the partition."""
         self.changes = 0
-        """How often the chip was changed here."""
+        """Number of changes of the chip here."""
         self._swapped = swapped
         ends = tuple(accumulate(map(_whole_pages, self.stretches)))
         self.places: Final = (0, *ends[:-1])
-        """Where each of them begins in the memory."""
+        """Start of each stretch in the memory."""
         with ExitStack() as undo:
             self.descriptor: Final = os.memfd_create("aisrv-flash", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             undo.callback(os.close, self.descriptor)
             os.ftruncate(self.descriptor, ends[-1])
             self.memory: Final = mmap.mmap(self.descriptor, ends[-1])
-            """What the chip holds, as clients read it, each stretch with zeros up to a whole page."""
+            """Bytes of the chip, as clients read them, each stretch with zeros up to a whole page."""
             fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _FIXED_SIZE)
             with suppress(OSError):  # an older kernel: who maps it may then harm itself
                 fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEAL_FUTURE_WRITE)
@@ -59,11 +59,11 @@ class LiveSegment:
             self._closing = undo.pop_all()
 
     def met(self, start: int, end: int) -> range | None:
-        """The first of its stretches that has a byte of a range of the partition; None where none has."""
+        """Return the first stretch that has a byte of a range of the partition, or None."""
         return next((each for each in self.stretches if start < each.stop and each.start < end), None)
 
     def store(self, start: int, data: bytes) -> None:
-        """Take over what the chip now holds from an offset of the partition on, as far as it is here."""
+        """Copy the chip's new bytes from an offset of the partition on, as far as they are here."""
         if self.met(start, start + len(data)) is None:
             return
         for place, stretch in zip(self.places, self.stretches, strict=True):

@@ -1,7 +1,7 @@
 """The flash server: a task that serves one chip to clients on any tile, over channels.
 
-A client's request is one transaction, carried out whole before the next client's. Whatever a client sends
-is answered, a failure too. The tokens: `flash_server.transaction`.
+A client's request is one transaction, done whole before the next client's. Every request is answered, with a
+failure too. The tokens: `flash_server.transaction`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from flash_server.server.service import (
 from flash_server.transaction import end_answer, receive_request, send_failure
 
 _KEPT_BYTES: Final = 3 * WORD_BYTES + PIECE_BYTES
-"""Of a request; no command takes as many, so what is longer is refused whatever it is."""
+"""Longest kept request; no command takes as many bytes, so a longer one is refused in any case."""
 
 
 async def flash_server(
@@ -59,7 +59,6 @@ class _Client:
 
 
 async def _serve(service: FlashService, client: _Client) -> None:
-    """Carry out one request."""
     c = client.c
     wire = await receive_request(c, _KEPT_BYTES)
     if wire is None:

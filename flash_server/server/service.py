@@ -1,7 +1,7 @@
-"""The commands of the flash server: a handler for each, and the state that they work on.
+"""The commands of the flash server: a handler for each, and their state.
 
-Handlers find out where an answer lies; the server's task sends it. Engines and loaders have commands of their
-own: what a channel may do follows from which kind of client it was given to.
+Handlers find the place of an answer; the server's task sends it. Engines and loaders have commands of their
+own: the kind of client on a channel decides what it may do.
 """
 
 import logging
@@ -54,15 +54,15 @@ def _log_to_logger(line: str) -> None:
 
 @dataclass
 class FlashService:
-    """The state of one flash server: the partitions of its chip and what was found there.
+    """The state of one flash server: the partitions of its chip and their contents.
 
-    `log` gets a line for whatever fails, such as `DebugLog.write` of an engine.
+    `log` gets a line for each failure, such as `DebugLog.write` of an engine.
     """
 
     partitions: Partitions
     log: Callable[[str], None] = _log_to_logger
     boot_report: BootReport = NO_BOOT_IMAGE
-    """What was booted at the last reset."""
+    """Report of the last reset."""
     _image: DataImage | None = None
     _fault: RequestFailed = field(default_factory=lambda: RequestFailed(FlashFailure.NO_IMAGE))
     _upgrade: tuple[int, Upgrade] | None = None
@@ -70,7 +70,6 @@ class FlashService:
 
     @property
     def data(self) -> Partition:
-        """The data partition."""
         return self.partitions.data
 
     async def reset(self) -> None:
@@ -84,7 +83,7 @@ class FlashService:
         await self.reload()
 
     async def reload(self) -> None:
-        """Read the headers of the data partition again; what is wrong with them goes to the log, too."""
+        """Read the headers of the data partition again; their errors go to the log, too."""
         try:
             self._image = await read_image(self.data)
         except NoImageError as error:
@@ -103,12 +102,11 @@ class FlashService:
         self.log(f"flash: {self._fault}")
 
     def forget_image(self, fault: RequestFailed) -> None:
-        """Answer every read with that failure from now on."""
         self._image, self._fault = None, fault
 
     @property
     def image(self) -> DataImage:
-        """The image; raises RequestFailed where there is none."""
+        """Image; raises RequestFailed if there is none."""
         if self._image is None:
             raise RequestFailed(self._fault.code, str(self._fault))
         return self._image
@@ -117,7 +115,7 @@ class FlashService:
         """Open the first bytes of segments of an engine for code that runs in place: parts with their sizes.
 
         The memory holds zeros; the caller fills it with what it reads. What changes meanwhile counts as a
-        change. FlashReadError where the engine has no such segment, OSError where there is no memory.
+        change. FlashReadError if the engine has no such segment, OSError if there is no memory.
         """
         try:
             segments = self.image.segments(engine)
@@ -151,7 +149,7 @@ class FlashService:
         return segment.start
 
     def check_idle(self, start: int, end: int) -> None:
-        """Raise RequestFailed where code runs in place from a range of the data partition."""
+        """Raise RequestFailed if code runs in place from a range of the data partition."""
         for live in self._live:
             met = live.met(start, end)
             if met is not None:
@@ -164,7 +162,7 @@ class FlashService:
     def take_upgrade(self, loader: int, offset: int | None = None) -> Upgrade:
         """Take a loader's upgrade, which must have come to that offset; `keep_upgrade` puts it back.
 
-        Raises RequestFailed where there is none such; whatever upgrade there was is over then.
+        Raises RequestFailed if there is none such; any other upgrade is over then.
         """
         owner, upgrade = self._upgrade or (None, None)
         self._upgrade = None
@@ -182,7 +180,7 @@ Run = Callable[[FlashService, int, FlashRequest], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """How many argument words a command takes, at most how many bytes of data, and what it does.
+    """Number of a command's argument words, its most bytes of data, and its function.
 
     `run` gets the client's number among its kind. It may raise RequestFailed or any FlashError.
     """
@@ -250,7 +248,7 @@ async def _read_data(service: FlashService, _client: int, request: FlashRequest)
 
 
 def _check_write(service: FlashService, offset: int, size: int) -> range:
-    """Return the sectors that a write erases; RequestFailed where it may not be."""
+    """Return the sectors that a write erases. Raises RequestFailed."""
     sector, end = service.data.chip.part.sector_size, offset + size
     if not service.data.holds(offset, size):
         raise RequestFailed(FlashFailure.OUT_OF_RANGE)
@@ -289,7 +287,7 @@ READ_HANDLERS: Final[Mapping[int, Handler]] = {
     FlashCommand.READ_SIZES: Handler(0, _read_sizes),
     FlashCommand.READ_BOOT: Handler(0, _read_boot),
 }
-"""What an engine may ask: of its own segments only, and what was booted."""
+"""Commands of engines: their own segments, and the boot report."""
 
 LOADER_HANDLERS: Final[Mapping[int, Handler]] = {
     FlashCommand.READ_BOOT: Handler(0, _read_boot),
@@ -300,11 +298,10 @@ LOADER_HANDLERS: Final[Mapping[int, Handler]] = {
     FlashCommand.RELOAD: Handler(0, _reload),
     FlashCommand.CHECK_WRITE: Handler(2, _check_write_data),
 }
-"""What a loader may ask: the boot partition's upgrade and the data partition as a whole."""
+"""Commands of loaders: the boot partition's upgrade and the data partition as a whole."""
 
 
 def failure_of(error: FlashError | RequestFailed) -> FlashFailure:
-    """Return the code that answers an error of a handler."""
     if isinstance(error, RequestFailed):
         return error.code
     if isinstance(error, BootImageError):

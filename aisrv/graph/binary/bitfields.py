@@ -17,7 +17,7 @@ WORD = 0xFFFFFFFF
 
 
 class Bits(NamedTuple):
-    """Where a field lies: bits `msb` down to `lsb` of a word of its record."""
+    """Place of a field: bits `msb` down to `lsb` of a word of its record."""
 
     word: int
     msb: int
@@ -25,24 +25,21 @@ class Bits(NamedTuple):
 
     @property
     def most(self) -> int:
-        """The largest value that fits."""
         return (1 << (self.msb - self.lsb + 1)) - 1
 
     @property
     def shift(self) -> int:
-        """The place of the field in the words of the record taken as one number."""
+        """Place of the field in the words of the record taken as one number."""
         return 32 * self.word + self.lsb
 
 
 class WordRecord:
-    """Base of frozen dataclasses that are read from words; see above for how fields are declared."""
+    """Base of frozen dataclasses that are read from words; see above for the declaration of fields."""
 
     __slots__ = ()
 
     WORDS: ClassVar[int]
-    """Words of one record."""
     FIELDS: ClassVar[dict[str, Bits]]
-    """Each field and its place."""
     _unused: ClassVar[int]
 
     if TYPE_CHECKING:
@@ -51,7 +48,7 @@ class WordRecord:
         def __init__(self, **fields: int) -> None: ...  # dataclasses have their own
 
     def __init_subclass__(cls, *, words: int | None = None) -> None:
-        """Collect the fields from the annotations. `words` is how many words a record has."""
+        """Collect the fields from the annotations. `words` is the number of words of a record."""
         super().__init_subclass__()
         if words is None:
             return  # a dataclass with slots is made anew from the attributes of the class, these included
@@ -75,7 +72,7 @@ class WordRecord:
         return cls(**values, unused=number & cls._unused)
 
     def words(self) -> tuple[int, ...]:
-        """The words of the record; FieldError for a value that its field cannot hold."""
+        """Return the words of the record. Raises FieldError for a value that its field cannot hold."""
         number = self.unused & self._unused
         for name, bits in self.FIELDS.items():
             value = getattr(self, name)
@@ -86,6 +83,6 @@ class WordRecord:
 
 
 def words_of_bytes(data: bytes) -> list[int]:
-    """Little-endian words, the last one filled up with zeros."""
+    """Return little-endian words, the last one filled up with zeros."""
     padded = data + bytes(-len(data) % 4)
     return [int.from_bytes(padded[at : at + 4], "little") for at in range(0, len(padded), 4)]

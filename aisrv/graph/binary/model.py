@@ -1,7 +1,7 @@
-"""A compiled graph as values: what the words of the binary mean.
+"""A compiled graph as values: the meaning of the words of the binary.
 
-Records of fixed size declare their bit-fields here, each once; `aisrv.graph.binary.words` reads and
-writes the sequence.
+Records of fixed size declare their bit-fields here, each once; `aisrv.graph.binary.words` reads and writes
+the sequence.
 """
 
 import struct
@@ -119,7 +119,6 @@ class Segment(WordRecord, words=2):
     swap: Annotated[int, Bits(1, 22, 22)] = 0
     extension: Annotated[int, Bits(1, 21, 20)] = 0
     size: Annotated[int, Bits(1, 19, 0)] = 0
-    """Bytes."""
     unused: int = 0
 
 
@@ -153,7 +152,7 @@ class Node:
 
     @property
     def word_count(self) -> int:
-        """Words that the node takes in the list."""
+        """Words of the node in the list."""
         keys = 2 if self.user_key else 0
         return 1 + (len(self.arcs) + 1) // 2 + 2 * len(self.segments) + keys + 1 + len(self.parameters)
 
@@ -177,17 +176,16 @@ class Format(WordRecord, words=4):
     """The upper 24 bits of the sampling rate as a float32 number."""
     level: Annotated[int, Bits(2, 7, 0)] = 0
     mapping: Annotated[int, Bits(3, 31, 0)] = 0
-    """Depends on the domain: audio channels, motion code, or the size of an image."""
+    """Meaning by domain: audio channels, motion code, or the size of an image."""
     unused: int = 0
 
     @property
     def channels(self) -> int:
-        """Number of channels."""
         return self.other_channels + 1
 
     @property
     def sampling_rate(self) -> float:
-        """Hz; 0 where the stream has no rate."""
+        """Sampling rate in Hz; 0 for a stream without."""
         rate: float = struct.unpack("<f", struct.pack("<I", self.rate_bits << 8))[0]
         return rate
 
@@ -216,14 +214,13 @@ class Arc(WordRecord, words=6):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptArc(WordRecord, words=6):
-    """The registers, stack and heap of a script."""
+    """Registers, stack and heap of a script."""
 
     bank: Annotated[int, Bits(0, 27, 22)] = 0
     offset: Annotated[int, Bits(0, 21, 0)] = 0
     code_words: Annotated[int, Bits(1, 31, 22)] = 0
     """Words of code and parameters."""
     size: Annotated[int, Bits(1, 21, 0)] = 0
-    """Bytes of the buffer."""
     collision: Annotated[int, Bits(3, 31, 24)] = 0
     buffer_words: Annotated[int, Bits(4, 23, 11)] = 0
     registers: Annotated[int, Bits(4, 10, 7)] = 0
@@ -260,7 +257,7 @@ class Graph:
 
     @property
     def loaded_bytes(self) -> int:
-        """Bytes that the graph itself takes in memory: its RAM part, or all of it."""
+        """Bytes of the graph itself in memory: its RAM part, or all of it."""
         words = len(self.ongoing) // 4 + len(self.arc_debug) + 4 * len(self.formats) + len(self.fill)
         words += 6 * self.header.arcs
         return 4 * (words if self.header.location == 1 else self.ram_word + words)

@@ -25,17 +25,16 @@ _RAW: Final = (  # five a line, from code 0
     ("STRING16", 16),
 )  # fmt: skip
 RAW_TYPES: Final = tuple(RawType(code, name, bits) for code, (name, bits) in enumerate(_RAW))
-"""In the order of their codes."""
 RAW_BY_NAME: Final = {raw.name: raw for raw in RAW_TYPES}
 FIRST_GRAMMAR_ONLY: Final = 43
-"""The code of STREAM_TIMESTMP, which only the first grammar has; its codes above are one higher than ours."""
+"""Code of STREAM_TIMESTMP, which only the first grammar has; its codes above are one higher than ours."""
 
 DOMAINS: Final = (
     "general", "audio_in", "audio_out", "gpio_in", "gpio_out", "motion", "2d_in", "2d_out", "analog_in",
     "analog_out", "rtc", "user_interface_in", "user_interface_out", "platform_3", "platform_2",
     "platform_1",
 )  # fmt: skip
-"""In the order of their codes. A name that is not here is "general"."""
+"""Domains in the order of their codes. Other names count as "general"."""
 
 UNITS: Final = (
     "ANY", "METER", "KGRAM", "GRAM", "SECOND", "AMPERE", "KELVIB", "CANDELA", "MOLE", "HERTZ", "RADIAN",
@@ -50,9 +49,8 @@ UNITS: Final = (
     "UG_PER_M3", "MM_PER_H", "M_PER_H", "PPM", "PER_100", "PER_1000", "HPA", "MM", "CM", "KM", "KM_PER_H",
     "GRAVITY", "DPS", "GAUSS", "VRMS", "MVPGAUSS",
 )  # fmt: skip
-"""In the order of their codes."""
 
 
 def domain_code(name: str) -> int:
-    """The code of a domain; that of "general" for an unknown name."""
+    """Return the code of a domain; that of "general" for an unknown name."""
     return DOMAINS.index(name) if name in DOMAINS else 0

@@ -50,11 +50,7 @@ class _Reader:
 
 
 def read_words(words: Sequence[int]) -> Graph:
-    """Read the words of a graph, without the count that leads its text.
-
-    Raises:
-        WordsError: with the index of the first bad word.
-    """
+    """Read the words of a graph, without the count that leads its text. Raises WordsError."""
     for index, word in enumerate(words):
         if not 0 <= word <= WORD:
             raise WordsError(index, f"{word} is not a 32-bit word")
@@ -85,7 +81,7 @@ def read_words(words: Sequence[int]) -> Graph:
 
 
 def words_of(graph: Graph) -> list[int]:
-    """Write a graph as words, without the leading count; FieldError for a value too large for its field."""
+    """Return a graph as words, without the leading count. Raises FieldError."""
     words = [*graph.header.words()]
     _extend(words, graph.ios)
     _extend(words, (script.entry for script in graph.scripts))
@@ -103,7 +99,6 @@ def words_of(graph: Graph) -> list[int]:
 
 
 def node_words(node: Node) -> list[int]:
-    """The words of one node."""
     words = [*node.head.words()]
     halves = [arc.words()[0] for arc in node.arcs]
     halves += [0] * (len(halves) % 2)
@@ -116,11 +111,7 @@ def node_words(node: Node) -> list[int]:
 
 
 def parse_words(text: str) -> list[int]:
-    """The words of a `0x…,` text, without the count that leads it.
-
-    Raises:
-        WordsError: something else than words stands there, or the count is wrong.
-    """
+    """Return the words of a `0x…,` text, without the count that leads it. Raises WordsError."""
     words: list[int] = []
     for line in text.splitlines():
         for item in line.partition("//")[0].replace(",", " ").split():
@@ -141,7 +132,7 @@ def _extend(words: list[int], records: Iterable[WordRecord]) -> None:
 
 
 def _read_scripts(reader: _Reader, count: int) -> tuple[Script, ...]:
-    """The table of scripts and their codes. The offset of the first script is the length of the table."""
+    """Read the table of scripts and their codes. The first script's offset is the table's length."""
     start = reader.at
     section = reader.take(count, "the scripts")
     if not section:

@@ -36,7 +36,7 @@ class ArcRecords:
     arcs: list[Arc | ScriptArc] = field(default_factory=list)
 
     def debug_pages(self) -> int:
-        """How many pages of debug registers the arcs use."""
+        """Number of pages of debug registers in use."""
         pages = 0
         for arc in self.network.arcs:
             text = arc.text
@@ -63,7 +63,7 @@ class ArcRecords:
                 self.arcs.append(ScriptArc() if _is_shared(use) else self._script_arc(index, use))
 
     def place_shared(self) -> None:
-        """Place the memory that scripts share, which overlays what is behind the static blocks."""
+        """Place the memory that scripts share, which overlays the space behind the static blocks."""
         for index, use in enumerate(self.network.arcs):
             if _is_shared(use):
                 self.arcs[index] = self._script_arc(index, use, is_shared=True)

@@ -25,42 +25,37 @@ from aisrv.values.regular_file import read_regular
 logger = logging.getLogger(__name__)
 
 LARGEST_FILE: Final = 16 << 20
-"""Bytes of words or of a text."""
+"""Largest file of words or of a text, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A compiled graph: its values, what it takes of the banks, and what the compiler warns of."""
+    """A compiled graph: its values, its use of the banks, and the compiler's warnings."""
 
     graph: Graph
-    """The graph as a value."""
     network: Network
-    """Its nodes and arcs."""
     platform: Platform
-    """What it was compiled for."""
     memory: tuple[BankUse, ...]
-    """What it takes of each bank."""
     blocks: tuple[Block, ...]
-    """Its blocks of memory."""
     codes: dict[int, Code]
-    """The code of each script by its arc."""
+    """Code of each script by its arc."""
     warnings: tuple[Message, ...]
 
     @property
     def words(self) -> list[int]:
-        """The words of the graph, without the count that leads its text."""
+        """Words of the graph, without the count that leads its text."""
         return words_of(self.graph)
 
 
 def compile_file(path: Path, manifest: Path, dialect: Dialect = OURS) -> Compiled:
-    """Compile the text of a file for the platform of a top manifest; TextError with all errors."""
+    """Compile the text of a file for the platform of a top manifest. Raises TextError with all errors."""
     messages = Messages()
     platform = read_platform(manifest, messages)
     return _compile(parse_file(path, messages, dialect.read_parameters), platform, messages, dialect)
 
 
 def compile_text(text: str, path: Path, platform: Platform, dialect: Dialect = OURS) -> Compiled:
-    """Compile a text as if it stood in the file `path`, for a platform that is read already."""
+    """Compile a text as if it stood in the file `path`."""
     messages = Messages()
     return _compile(parse_text(text, path, messages, dialect.read_parameters), platform, messages, dialect)
 
@@ -81,7 +76,7 @@ def load_graph(path: Path, platform: Path | None = None) -> tuple[Graph, tuple[s
 
 
 def _is_words(text: str) -> bool:
-    """Whether a file holds words: its first line that is not a comment begins with `0x`."""
+    """Check whether a file holds words: its first line that is not a comment begins with `0x`."""
     for line in text.splitlines():
         code = line.partition("//")[0].strip()
         if code:

@@ -1,4 +1,4 @@
-"""From a text to its network: names are resolved, arcs connected and numbered."""
+"""Conversion of a text to its network: names are resolved, arcs connected and numbered."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

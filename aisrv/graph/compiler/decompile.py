@@ -19,29 +19,25 @@ class DecompileError(GraphError):
 
 
 def decompile(graph: Graph, platform: Platform, dialect: Dialect = OURS) -> str:
-    """The text of a graph; `dialect` is that of the compiler that will read it.
-
-    Raises:
-        DecompileError: a node or an IO is not of the platform, or the words have no text.
-    """
+    """Return the text of a graph in a compiler's `dialect`. Raises DecompileError."""
     return "\n".join(_Decompiler(graph, platform, dialect).lines()) + "\n"
 
 
 class _Banks:
-    """Finds the VID of each block: that whose next free byte is the block's address."""
+    """Finds the VID of each block: the bank whose next free byte is the block's address."""
 
     def __init__(self, banks: list[Bank]) -> None:
         self.banks = banks
         self.static: dict[int, int] = defaultdict(int)
 
     def take(self, offset_id: int, offset: int, size: int, alignment: int = 4) -> int:
-        """The VID of a static block; its bytes are taken."""
+        """Return the VID of a static block, whose bytes are taken."""
         vid = self.find(offset_id, offset, alignment)
         self.static[vid] = offset + round4(size)
         return vid
 
     def find(self, offset_id: int, offset: int, alignment: int = 4) -> int:
-        """The VID of a block at an address."""
+        """Return the VID of a block at an address."""
         for bank in self.banks:
             free = -(-self.static[bank.vid] // alignment) * alignment
             if bank.offset_id == offset_id and free == offset:
@@ -68,7 +64,6 @@ class _Decompiler:
         self.pages = {half.arc: half.debug_page for node in graph.nodes for half in node.arcs}
 
     def lines(self) -> list[str]:
-        """All lines of the text."""
         graph = self.graph
         lines = self._control()
         for index, form in enumerate(graph.formats):

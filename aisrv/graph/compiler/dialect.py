@@ -1,4 +1,4 @@
-"""Dialects: what a graph text means, and what is written for it, where compilers differ."""
+"""Dialects: the meaning of a graph text, and its words, where compilers differ."""
 
 # ruff: noqa: ARG002 - a dialect need not look at all that it is given
 
@@ -19,40 +19,38 @@ from aisrv.graph.text.source import Data, Line, read_data
 
 @dataclass(frozen=True)
 class Dialect:
-    """Ours. `public.PublicDialect` overrides what the public compiler does otherwise."""
+    """Our dialect. `public.PublicDialect` overrides the differences of the public compiler."""
 
     first_grammar: bool = False
     """Whether numbers of raw types are those of the grammar of June 2024."""
 
     line: ClassVar[type[LineAssembler]] = LineAssembler
-    """Assembles a line of a script."""
     undeclared: ClassVar[Format] = Format()
     """A format between declared ones."""
     heap_unit: ClassVar[int] = 4
     """Bytes of a heap to each word of its memory."""
 
     def read_parameters(self, line: Line, messages: Messages, /) -> Data | None:
-        """Read a data line of a script's parameters."""
         return read_data(line, messages)
 
     def prepare(self, text: GraphText) -> None:
         """Change the statements of a text whose subgraphs are in their places."""
 
     def raw_code(self, code: int) -> int | None:
-        """The code of the raw type with a number; None where the first grammar's has no successor."""
+        """Return the code of the raw type with a number; None if the first grammar's has no successor."""
         if not self.first_grammar or code < FIRST_GRAMMAR_ONLY:
             return code
         return code - 1 if code > FIRST_GRAMMAR_ONLY else None
 
     def known_formats(self, declared: Collection[int], count: int) -> frozenset[int]:
-        """The formats that arcs may have, of `count`."""
+        """Return the formats that arcs may have, of `count`."""
         return frozenset(declared)
 
     def check_script(self, code: Code, messages: Messages) -> None:
-        """Refuse what a script cannot have."""
+        """Refuse an invalid script."""
 
     def default_segments(self, place: Place) -> list[MemorySpec]:
-        """The memory segments of a node whose manifest has none."""
+        """Return the memory segments of a node whose manifest has none."""
         return [MemorySpec(place)]
 
     def place_graph(self, plan: MemoryPlan, control: TextSection, offset: int, size: int) -> Address:
@@ -63,19 +61,19 @@ class Dialect:
         return plan.place("graph", vid, size, control.place_of("graph_memory_bank"))
 
     def shared_address(self, address: Address) -> Address:
-        """The address of a script's memory that is shared, as the words have it."""
+        """Return the address of a script's memory that is shared, as the words have it."""
         return address
 
     def io(self, entry: IoEntry, number: int) -> IoEntry:
-        """An IO as the words have it; `number` is that of its `stream_io`."""
+        """Return an IO as the words have it; `number` is that of its `stream_io`."""
         return entry
 
     def finish(self, graph: Graph, working: Sequence[Sequence[bool]]) -> Graph:
-        """The graph as the words have it; `working` says of each node's segments whether they are."""
+        """Return the graph as the words have it; `working` says of each node's segments whether they are."""
         return graph
 
     def lost_flags(self, node: Node, working: Sequence[int]) -> list[str]:
-        """Lines for flags of a node's working segments that the words do not have."""
+        """Return lines for flags of a node's working segments that the words do not have."""
         return []
 
 

@@ -35,7 +35,6 @@ class _Box:
 
 
 def draw(compiled: Compiled) -> str:
-    """The SVG text of a compiled graph."""
     boxes = _boxes(compiled)
     width = max([box.x + _WIDTH for box in boxes.values()] + [LEFT + WIDTH]) + _MARGIN
     bottom = max([box.y + _HEIGHT for box in boxes.values()] + [0]) + 2 * _MARGIN
@@ -62,7 +61,7 @@ def draw(compiled: Compiled) -> str:
 
 
 def _columns(compiled: Compiled) -> dict[str, int]:
-    """The column of each box: one more than the farthest that feeds it; a circle is cut where it closes."""
+    """Return the column of each box: one more than the farthest that feeds it; a circle is cut at its end."""
     feeds: dict[str, list[str]] = {}
     waits: dict[str, int] = {}
     names = [f"IO {io.hwid}" for io in compiled.network.ios] + [node.name for node in compiled.network.nodes]

@@ -1,4 +1,4 @@
-"""Stream formats: from a text's `format_…` tags to the four words of the binary."""
+"""Stream formats: conversion of a text's `format_…` tags to the four words of the binary."""
 
 import dataclasses
 import struct
@@ -27,7 +27,7 @@ _TAGS: Final = {
 
 
 def read_formats(texts: dict[int, TextSection], dialect: Dialect, messages: Messages) -> tuple[Format, ...]:
-    """The formats from 0 to the highest index; those that the text does not declare are zeros."""
+    """Return the formats from 0 to the highest index; those that the text does not declare are zeros."""
     found: dict[int, Format] = {}
     for index, text in texts.items():
         if not 0 <= index < MOST_FORMATS:
@@ -83,7 +83,7 @@ def _raw(text: TextSection, dialect: Dialect, messages: Messages) -> int:
 
 
 def _code(text: TextSection, tag: str, names: tuple[str, ...], messages: Messages) -> int:
-    """The number of a domain or unit, given as it is or by name."""
+    """Return the number of a domain or unit, given as it is or by name."""
     statement = text.find(tag)
     if statement is None:
         return 0
@@ -111,7 +111,7 @@ def _rate(text: TextSection, messages: Messages) -> int:
 
 
 def _mapping(text: TextSection, messages: Messages) -> int:
-    """Word W3: audio channels, a motion code or the size of an image."""
+    """Return word W3: audio channels, a motion code or the size of an image."""
     sizes = [text.find(f"format_2d_{name}") for name in ("height", "width", "border")]
     given = [tag for tag in ("format_audio_mapping", "format_motion_mapping") if text.find(tag)]
     if any(sizes):
@@ -144,13 +144,13 @@ def _mapping(text: TextSection, messages: Messages) -> int:
 
 
 def samples(form: Format) -> float:
-    """Samples of one channel in a frame; 0 where the raw type has no size."""
+    """Return the samples of one channel in a frame; 0 if the raw type has no size."""
     bits = RAW_TYPES[form.raw].bits if form.raw < len(RAW_TYPES) else 0
     return form.frame_bytes * 8 / (bits * form.channels) if bits else 0
 
 
 def mismatches(form: Format, options: dict[str, Options]) -> list[str]:
-    """What of a format the options of a manifest do not allow, in words."""
+    """Describe the properties of a format that the options of a manifest do not allow."""
     values = {
         "raw_format": float(form.raw),
         "nb_channels": float(form.channels),

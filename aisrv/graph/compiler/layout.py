@@ -32,10 +32,9 @@ class Layout:
     messages: Messages
     dialect: Dialect
     codes: dict[int, Code] = field(default_factory=dict)
-    """The code of each script by its arc."""
+    """Code of each script by its arc."""
 
     def graph(self) -> Graph:
-        """Lay out the network. Raises TextError."""
         network, plan, codes = self.network, self.plan, self.codes
         for index, arc in enumerate(network.arcs):
             if arc.code is not None:
@@ -81,7 +80,7 @@ class Layout:
         )
 
     def _header(self, debug_words: int, node_words: int) -> Header:
-        """The header but for what the memory plan says."""
+        """Return the header without the results of the memory plan."""
         control, network = self.control, self.network
         location = control.whole("graph_location")
         return Header(

@@ -1,4 +1,4 @@
-"""The listing of a compiled graph, each word with its place and what it is; and the memory report."""
+"""The listing of a compiled graph, each word with its place and meaning; and the memory report."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from aisrv.graph.script.disassembler import disassemble
 
 
 def words_text(graph: Graph, names: Mapping[int, str] | None = None) -> str:
-    """The words of a graph as text: `0x…,` a line, first their number, with comments.
+    """Return the words of a graph as text: `0x…,` a line, first their number, with comments.
 
     `names` are the names of nodes by NODE_IDX.
     """
@@ -27,7 +27,7 @@ def words_text(graph: Graph, names: Mapping[int, str] | None = None) -> str:
 
 
 def memory_text(memory: tuple[BankUse, ...]) -> str:
-    """What is taken of each bank, as comment lines."""
+    """Return the use of each bank, as comment lines."""
     lines = ["// VID       size     static    working       free"]
     lines += [
         f"// {use.bank.vid:3d} {use.bank.size:10d} {use.static:10d} {use.working:10d} {use.free:10d}"
@@ -37,7 +37,7 @@ def memory_text(memory: tuple[BankUse, ...]) -> str:
 
 
 def _notes(graph: Graph, names: Mapping[int, str]) -> dict[int, str]:
-    """What each word is, by its index."""
+    """Return the meaning of each word, by its index."""
     header = graph.header
     notes = {
         0: f"location {header.location}, destination {header.destination:#x}",

@@ -1,4 +1,4 @@
-"""The memory of a graph as SVG: a bar for each bank, with its used part magnified where it is small."""
+"""The memory of a graph as SVG: a bar for each bank, with its used part magnified if it is small."""
 
 from collections.abc import Iterable, Iterator
 from html import escape
@@ -9,15 +9,14 @@ from aisrv.graph.compiler.plan import BankUse, Block
 
 LEFT: Final = 20
 WIDTH: Final = 620
-"""Of a bar, which is the whole bank."""
+"""Width of a bar, which is the whole bank."""
 _HEIGHT: Final = 18
 _LABEL: Final = 16
 _GAP: Final = 14
-"""Between a bank and its magnified part."""
+"""Gap between a bank and its magnified part."""
 _SMALL: Final = 0.5
-"""Parts of the bank up to which what is used is magnified."""
+"""Largest used part of a bank that is magnified."""
 _LETTER: Final = 6.2
-"""Width of a letter at the size of the labels."""
 
 _STATIC: Final = "#a9c7ea"
 _WORKING: Final = "#f4c98b"
@@ -26,7 +25,7 @@ _COLORS: Final = {"static": _STATIC, "working": _WORKING, "free": _FREE}
 
 
 def draw_memory(compiled: Compiled, top: int) -> tuple[list[str], int]:
-    """Draw each bank that is used, and below them what the colors mean; also return the bottom of it all."""
+    """Draw each used bank with a legend; also return the bottom of it all."""
     parts: list[str] = []
     y = top
     for use in compiled.memory:

@@ -1,4 +1,4 @@
-"""What is joined to what: the nodes, IOs and scripts of a text, with the arcs between them numbered."""
+"""The network of a text: nodes, IOs and scripts, with the arcs between them numbered."""
 
 from dataclasses import dataclass, field
 
@@ -28,7 +28,6 @@ class NodeUse:
 
     @property
     def is_script(self) -> bool:
-        """Whether its parameters are code."""
         return self.manifest.name == SCRIPT_NODE_NAME
 
     @property
@@ -52,7 +51,7 @@ class IoUse:
 
 @dataclass(slots=True)
 class ArcUse:
-    """An arc. For one of a script, `code` is the section with the code; ends name what is joined."""
+    """An arc. For one of a script, `code` is the section with the code; ends name the joined nodes."""
 
     text: TextSection
     producer: str = ""
@@ -71,5 +70,5 @@ class Network:
     ios: list[IoUse] = field(default_factory=list)
     scripts: list[TextSection] = field(default_factory=list)
     script_arcs: dict[int, int] = field(default_factory=dict)
-    """The arc of each script by number."""
+    """Arc of each script by number."""
     arcs: list[ArcUse] = field(default_factory=list)

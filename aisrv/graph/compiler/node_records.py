@@ -40,7 +40,7 @@ class NodeRecords:
         self.segments = [segment_uses(node, self.formats, self.dialect, self.messages) for node in nodes]
 
     def unplaced(self) -> tuple[Node, ...]:
-        """The nodes, whose numbers of words are final; addresses, and positions in scripts, are not."""
+        """Return the nodes with their final numbers of words, without addresses and positions in scripts."""
         return tuple(map(self._node, range(len(self.network.nodes))))
 
     def resolve(self, positions: tuple[int, ...]) -> None:
@@ -57,12 +57,10 @@ class NodeRecords:
                     self.messages.error(reference.place, f"the graph has no node {reference.name!r}")
 
     def place(self, plan: MemoryPlan, *, is_working: bool) -> None:
-        """Place the static segments of all nodes, or their working ones."""
         for node, uses in zip(self.network.nodes, self.segments, strict=True):
             place_segments(node, uses, plan, is_working=is_working)
 
     def placed(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        """The nodes with their addresses, once scripts are resolved and segments placed."""
         found = []
         for use, uses, node in zip(self.network.nodes, self.segments, nodes, strict=True):
             segments = segment_records(uses)
@@ -107,7 +105,7 @@ class NodeRecords:
         return self.codes[node.arcs[0].arc].all_words()
 
     def _parameters(self, node: NodeUse) -> tuple[int, list[int]]:
-        """The tag and the words of a node's parameters; for a script node, its code."""
+        """Return the tag and the words of a node's parameters; for a script node, its code."""
         blocks = node.text.blocks
         if node.is_script:
             block = blocks.get("script_parameters")
@@ -123,6 +121,6 @@ class NodeRecords:
 
 
 def _first_name(name: str) -> str:
-    """The name of a node and its instance, with a name of the first grammar replaced."""
+    """Return the name of a node and its instance, with a name of the first grammar replaced."""
     stem, _, instance = name.rpartition("_")
     return f"{node_name(stem)}_{instance}" if instance.isdigit() else node_name(name) + "_0"

@@ -1,4 +1,4 @@
-"""The memory plan: which bytes of which bank each block takes. Static ones come first."""
+"""The memory plan: the bytes of banks for each block. Static ones come first."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BankUse:
-    """What a graph takes of a bank, in bytes."""
+    """Use of a bank by a graph, in bytes."""
 
     bank: Bank
     static: int
@@ -37,17 +37,15 @@ class BankUse:
 
     @property
     def used(self) -> int:
-        """Static and working."""
+        """Static and working bytes."""
         return self.static + self.working
 
     @property
     def free(self) -> int:
-        """What is left."""
         return self.bank.size - self.used
 
 
 def round4(size: int) -> int:
-    """A size rounded up to whole words."""
     return (size + 3) & ~3
 
 
@@ -90,7 +88,7 @@ class MemoryPlan:
         return Address(bank.offset_id, bank.base + start)
 
     def use(self) -> list[BankUse]:
-        """What is taken of each bank, in the order of the procmap."""
+        """Return the use of each bank, in the order of the procmap."""
         rows = []
         for bank in self.rows:
             is_first = self.banks[bank.vid] is bank
@@ -99,7 +97,7 @@ class MemoryPlan:
         return rows
 
     def fill(self) -> bytes:
-        """For each offset id 0 to 7, how full its banks are with static data: 255 would be full."""
+        """Return the fill of the banks of each offset id 0 to 7 with static data: 255 would be full."""
         fills = []
         for offset_id in range(8):
             used = [use for use in self.use() if use.bank.offset_id == offset_id]
@@ -124,7 +122,7 @@ class MemoryPlan:
 
 
 def split_banks(banks: list[Bank], control: TextSection, messages: Messages) -> list[Bank]:
-    """Split memory banks as `memory_mapping id new start length` say; what is below the first piece stays."""
+    """Split memory banks as `memory_mapping id new start length` say; bytes below the first piece stay."""
     found = list(banks)
     pieces: dict[int, list[tuple[int, int]]] = {}
     for statement in control.every("memory_mapping"):

@@ -1,4 +1,4 @@
-"""The dialect of the public compiler of December 2024: its words to the bit, with what is odd about them."""
+"""The dialect of the public compiler of December 2024: its words to the bit, oddities included."""
 
 # ruff: noqa: ARG002 - a dialect need not look at all that it is given
 
@@ -33,7 +33,7 @@ class PublicDialect(Dialect):
 
     line: ClassVar[type[LineAssembler]] = PublicLine
     undeclared: ClassVar[Format] = Format(other_channels=31)
-    """It has 0 channels, and the field holds them minus 1."""
+    """Format with 0 channels, where the field holds them minus 1."""
     heap_unit: ClassVar[int] = 1
 
     def read_parameters(self, line: Line, messages: Messages, /) -> Data | None:
@@ -65,7 +65,6 @@ class PublicDialect(Dialect):
             )
 
     def default_segments(self, place: Place) -> list[MemorySpec]:
-        """None."""
         return []
 
     def place_graph(self, plan: MemoryPlan, control: TextSection, offset: int, size: int) -> Address:
@@ -74,7 +73,7 @@ class PublicDialect(Dialect):
         return start._replace(byte=start.byte + offset)
 
     def shared_address(self, address: Address) -> Address:
-        """It is lost."""
+        """Drop the address."""
         return Address(0, 0)
 
     def io(self, entry: IoEntry, number: int) -> IoEntry:

@@ -8,7 +8,7 @@ from aisrv.graph.text.sections import TextSection
 
 
 def fields_of(text: TextSection, tags: Mapping[str, str]) -> dict[str, int]:
-    """The values of fields whose tags are given; 0 where the text has none."""
+    """Return the values of fields whose tags are given; 0 if the text has none."""
     return {field: text.whole(tag) for field, tag in tags.items()}
 
 

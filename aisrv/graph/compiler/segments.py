@@ -1,4 +1,4 @@
-"""The memory segments of a node: their sizes, and what its text says of each."""
+"""The memory segments of a node: their sizes, and their settings in its text."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from aisrv.graph.platform.values import MemorySpec
 WORKING: Final = 1
 """The type of memory that nodes share."""
 _LARGEST_BYTES: Final = 1 << 40
-"""What a size is cut to before its bit-field refuses it."""
+"""Limit of sizes, which their bit-field refuses."""
 
 
 @dataclass(slots=True)
@@ -31,19 +31,17 @@ class SegmentUse:
 
     @property
     def is_working(self) -> bool:
-        """Whether nodes share it."""
         return self.spec.type == WORKING
 
     @property
     def has_flags(self) -> bool:
-        """Whether it is to be cleared or swapped."""
         return self.clear or self.swap is not None
 
 
 def segment_uses(
     node: NodeUse, formats: tuple[Format, ...], dialect: Dialect, messages: Messages
 ) -> list[SegmentUse]:
-    """The segments of a node, before they are placed; errors go to `messages`."""
+    """Return the segments of a node, before they are placed; errors go to `messages`."""
     text, manifest = node.text, node.manifest
     known = {
         number: formats[connection.format]
@@ -80,7 +78,6 @@ def place_segments(node: NodeUse, uses: list[SegmentUse], plan: MemoryPlan, *, i
 
 
 def segment_records(uses: list[SegmentUse]) -> tuple[Segment, ...]:
-    """The segments of a node as the words have them."""
     return tuple(
         Segment(
             others=len(uses) - 1,
@@ -96,7 +93,7 @@ def segment_records(uses: list[SegmentUse]) -> tuple[Segment, ...]:
 
 
 def segment_size(spec: MemorySpec, formats: dict[int, Format]) -> int:
-    """Bytes of a memory segment, for the formats of the node's arcs."""
+    """Return the bytes of a memory segment, for the formats of the node's arcs."""
     size = spec.alloc
     for (factor, number), name in (
         (spec.channels, "channels"),
@@ -109,7 +106,7 @@ def segment_size(spec: MemorySpec, formats: dict[int, Format]) -> int:
 
 
 def rounded(size: float) -> int:
-    """A size to the nearest byte; one far above any bit-field is cut."""
+    """Round a size to the nearest byte; one far above any bit-field is cut."""
     return math.floor(0.5 + size) if size < _LARGEST_BYTES else _LARGEST_BYTES
 
 
@@ -135,4 +132,4 @@ _TAGS: Final[dict[str, tuple[int, Callable[[SegmentUse, list[int]], None]]]] = {
     "node_map_swap": (0, _swap),
     "node_memory_clear": (0, _clear),
 }
-"""Tags of segments, each with the place of the segment's number and what it does."""
+"""Tags of segments, each with the place of the segment's number and its function."""

@@ -20,7 +20,7 @@ _MOST_SLOPE: Final = 15
 
 
 def gain_of(code: int) -> int:
-    """Return the gain that 12 bits stand for, with 32 fraction bits."""
+    """Decode a gain of 12 bits to one with 32 fraction bits."""
     return (code >> 4 & 0xFF) << 30 >> (code & 15)
 
 
@@ -40,7 +40,6 @@ class Amplifier(SampleNode):
         self._aim()
 
     def set_parameter(self, tag: int, data: bytes) -> None:
-        """Take the block, or one of the five."""
         values = list(self._values)
         if tag == 0:
             need_bytes(data, _BLOCK.size, "the parameters of an amplifier")
@@ -67,13 +66,11 @@ class Amplifier(SampleNode):
             self._target = target
 
     def process(self, samples: Samples) -> Samples:
-        """Amplify samples."""
         gains = self._gains(len(samples))
         amplified: Samples = np.clip(samples * gains[:, None] >> 32, -32768, 32767)
         return amplified
 
     def _gains(self, count: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-        """Return the gain at each of the next samples."""
         gains = np.empty(count, np.int64)
         slope = self._values[0]
         index = 0

@@ -1,7 +1,7 @@
 """Buffers of arcs: linear memory between a producer and a consumer.
 
-A buffer never wraps. The producer writes behind what is there; when no further frame of it would fit,
-ALIGN is set, and the next read moves the rest to the base. Nothing moves while READ is 0.
+A buffer never wraps. The producer writes behind the data; when no further frame of it would fit, ALIGN is
+set, and the next read moves the rest to the base. Nothing moves while READ is 0.
 """
 
 import math
@@ -22,7 +22,7 @@ _COLLISION_SHIFT: Final = 24
 
 @dataclass(slots=True)
 class FlowErrors:
-    """What an arc has lost or had to make up: events and bytes."""
+    """Losses and fillings of an arc: events and bytes."""
 
     overflows: int = 0
     overflow_bytes: int = 0
@@ -30,12 +30,10 @@ class FlowErrors:
     underflow_bytes: int = 0
 
     def count_overflow(self, size: int) -> None:
-        """Count bytes that were dropped."""
         self.overflows += 1
         self.overflow_bytes += size
 
     def count_underflow(self, size: int) -> None:
-        """Count bytes that were missing."""
         self.underflows += 1
         self.underflow_bytes += size
 
@@ -69,14 +67,14 @@ class ArcBuffer:
         self.producer_frame: Final = max(1, producer_frame)
         self.consumer_frame: Final = max(1, consumer_frame)
         self.address: Final = address
-        """Where the buffer is in the graph's memory, as packed in the graph's words."""
+        """Address of the buffer in the graph's memory, as packed in the graph's words."""
         self.buffer = buffer
         self.size = len(buffer)
         self.read = 0
         self.write = 0
         self.align = False
         self.collision = 0
-        """Who runs the node that writes this arc; 0 while nobody does."""
+        """Core that runs the producer; 0 if none."""
         self.lent = False
         """Whether the memory is a driver's: then nothing is moved in it, and it is refilled when empty."""
         self.on_write: Callable[[Bytes], None] | None = None
@@ -86,7 +84,7 @@ class ArcBuffer:
         self.bytes_read = 0
 
     def reset(self) -> None:
-        """Empty the arc, and forget its counts."""
+        """Empty the arc and its counts."""
         self.read = self.write = self.collision = self.bytes_read = self.bytes_written = 0
         self.align = False
         self.errors.overflows = self.errors.overflow_bytes = 0
@@ -104,29 +102,27 @@ class ArcBuffer:
 
     @property
     def fill(self) -> float:
-        """How full it is, 0 to 1."""
+        """Filled part, 0 to 1."""
         return (self.write - self.read) / self.size if self.size else 0.0
 
     @property
     def has_frame(self) -> bool:
-        """Whether a frame of the consumer is there."""
         return self.write - self.read >= self.consumer_frame
 
     @property
     def has_room(self) -> bool:
-        """Whether a frame of the producer fits."""
         return self.size - self.write >= self.producer_frame
 
     def readable(self) -> Bytes:
-        """Return what is there, as a view."""
+        """Return the filled bytes, as a view."""
         return self.buffer[self.read : self.write]
 
     def writable(self) -> Bytes:
-        """Return the free bytes behind it, as a view."""
+        """Return the free bytes behind them, as a view."""
         return self.buffer[self.write : self.size]
 
     def produce(self, size: int) -> None:
-        """Take `size` bytes, which the producer has put into `writable()`, as written."""
+        """Mark `size` bytes of `writable()` as written."""
         start = self.write
         self.write = start + size
         self.bytes_written += size
@@ -135,7 +131,7 @@ class ArcBuffer:
             self.on_write(self.buffer[start : self.write])
 
     def consume(self, size: int) -> None:
-        """Take `size` bytes of `readable()` as read."""
+        """Mark `size` bytes of `readable()` as read."""
         self.read += size
         self.bytes_read += size
         if self.lent:
@@ -145,7 +141,7 @@ class ArcBuffer:
             self.realign()
 
     def realign(self) -> None:
-        """Move what is there to the base, where READ is behind it."""
+        """Move the data to the base, if READ is behind it."""
         read = self.read
         if not read:
             return
@@ -175,9 +171,9 @@ class ArcBuffer:
 
 
 def jitter_for_size(size: int, producer_frame: int, consumer_frame: int) -> float | None:
-    """Return a jitter factor with which an arc of `size` bytes would not dead-lock; None where it cannot.
+    """Return a jitter factor with which an arc of `size` bytes would not dead-lock, or None.
 
-    A linear buffer takes any order of writes and reads where SIZE >= p + c - gcd(p, c).
+    A linear buffer takes any order of writes and reads if SIZE >= p + c - gcd(p, c).
     """
     producer, consumer = max(1, producer_frame), max(1, consumer_frame)
     needed = producer + consumer - math.gcd(producer, consumer)

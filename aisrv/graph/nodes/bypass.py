@@ -8,10 +8,8 @@ class Bypass(SampleNode):
     """A copy."""
 
     def reset(self, setup: NodeSetup) -> None:
-        """Take the sizes of the frames."""
         need_arcs(setup, 1, 1)
         self.begin(as_bytes(setup.inputs[0]), as_bytes(setup.outputs[0]))
 
     def process(self, samples: Samples) -> Samples:
-        """Change nothing."""
         return samples

@@ -23,7 +23,6 @@ class Converter(SampleNode):
     takes_time_stamps: ClassVar[bool] = True
 
     def reset(self, setup: NodeSetup) -> None:
-        """Take the formats."""
         need_arcs(setup, 1, 1)
         source, target = setup.inputs[0], setup.outputs[0]
         self.begin(source, target)
@@ -41,10 +40,9 @@ class Converter(SampleNode):
         """Instants that the next output still needs, from index `_first` on."""
         self._first = 0
         self._next = 0
-        """Number of the next output."""
 
     def set_parameter(self, tag: int, data: bytes) -> None:
-        """Take nothing: the formats say all. Blocks are accepted, as the manifests have them."""
+        """Accept blocks, as the manifests have them; the formats say all."""
         del tag, data
 
     def takes(self, room: int) -> int:
@@ -54,7 +52,6 @@ class Converter(SampleNode):
         return max(1, fitting) if room else 0
 
     def process(self, samples: Samples) -> Samples:
-        """Change raw type, channels and rate."""
         return self._resample(self._mix(convert(samples, self._target.dtype)))
 
     def _mix(self, samples: Samples) -> Samples:
@@ -78,7 +75,7 @@ class Converter(SampleNode):
         return mixed
 
     def _resample(self, samples: Samples) -> Samples:
-        """Return the outputs that lie between the instants known, keeping those that the next one needs."""
+        """Return the outputs between the known instants, keeping those that the next one needs."""
         if self._step == 1:
             self._next += len(samples)
             self._first += len(samples)

@@ -1,7 +1,7 @@
-"""`sigp_stream_detector` (8): says whether there is more in a signal than its noise floor.
+"""`sigp_stream_detector` (8): detects a signal above its noise floor.
 
-A high-pass, an envelope with its floor and its peak, and two integrators decide; a counter holds it.
-One 16-bit sample comes out of a call, after all samples there: 0x7FFF while the gate is open, else 0.
+A high-pass, an envelope with its floor and its peak, and two integrators decide; a counter holds it. One
+16-bit sample comes out of a call, after all samples there: 0x7FFF while the gate is open, else 0.
 """
 
 import struct
@@ -25,7 +25,7 @@ _MASK: Final = (1 << 32) - 1
 
 
 def minifloat(value: int) -> int:
-    """Return the number that a byte stands for: three bits, shifted by the other five."""
+    """Decode an 8-bit float: three bits, shifted by the other five."""
     return value >> 5 << (value & 31)
 
 
@@ -49,7 +49,6 @@ class Detector(StreamNode):
     """The detector; a warm boot keeps its floor z7 and peak z8, which are in the second memory segment."""
 
     def reset(self, setup: NodeSetup) -> None:
-        """Load the preset and begin anew."""
         need_arcs(setup, 1, 1)
         need_type(setup.inputs[0], "<i2")
         need_type(setup.outputs[0], "<i2")
@@ -115,7 +114,6 @@ class Detector(StreamNode):
         return self._z6, self._z7, self._z8, self._acc, self._flag, self._down
 
     def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
-        """Look at all samples there, and give one."""
         samples = self._reader.read(inputs[0])
         self._detect(samples[:, 0].tolist())
         if self._retained is not None:

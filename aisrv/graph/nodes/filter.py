@@ -30,7 +30,6 @@ class Biquad:
         """x1, x2, y1, y2."""
 
     def __call__(self, samples: list[int]) -> list[int]:
-        """Filter samples."""
         b0, b1, b2, a1, a2 = self._coefficients
         x1, x2, y1, y2 = self.state
         shift = self._shift
@@ -63,7 +62,6 @@ class FloatBiquad:
         self.state = (zero, zero, zero, zero)
 
     def __call__(self, samples: Samples) -> Samples:
-        """Filter samples."""
         b0, b1, b2, a1, a2 = self._coefficients
         x1, x2, y1, y2 = self.state
         out = np.empty(len(samples), np.float32)
@@ -89,7 +87,7 @@ class Filter(SampleNode):
         self._float_stages: list[list[FloatBiquad]] = []
 
     def set_parameter(self, tag: int, data: bytes) -> None:
-        """Take stages, postShift and the coefficients: s16, or f32 where samples are floats."""
+        """Take stages, postShift and the coefficients: s16, or f32 if samples are floats."""
         if tag:
             raise NodeError(f"there is no parameter {tag}: the filter has the whole block, 0")
         need_bytes(data, 2, "the parameters of a filter")
@@ -113,7 +111,6 @@ class Filter(SampleNode):
             self._stages = new
 
     def process(self, samples: Samples) -> Samples:
-        """Filter each channel."""
         if not self._stages and not self._float_stages:
             return samples
         columns = [self._filter(channel, samples[:, channel]) for channel in range(self._channels)]

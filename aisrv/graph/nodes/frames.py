@@ -1,12 +1,12 @@
-"""Frames of samples: what nodes read from an arc, and write to one in whole frames.
+"""Frames of samples: read from an arc, and written to one in whole frames.
 
-A node is called where each input has a frame and each output room for one. Part of a frame that is left in an
-arc could keep the next one out for good. So a reader leaves a frame in its arc until all of it is used, and
-a writer keeps what is not a whole frame yet for the node's next run.
+A node is called when each input has a frame and each output room for one. Part of a frame that is left in an
+arc could keep the next one out for good. So a reader leaves a frame in its arc until all of it is used, and a
+writer keeps what is not a whole frame yet for the node's next run.
 
 Below, `form`, `source` and `target` are formats of arcs, `memory` is bytes of one, and `samples` or those
 `made` have the shape (instants, channels); `instants`, or a `count` of them, are samples of all channels at
-one time. A `setup`, `inputs` and `outputs` are those of any node.
+one time.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,12 @@ from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode, need
 from aisrv.graph.nodes.samples import U8, dtype_of
 
 Samples = npt.NDArray[Any]
-"""Samples as (instants, channels)."""
 
 _STAMP_BYTES: Final = (2, 4, 8, 8)
 
 
 class Layout:
-    """How samples lie in the frames of an arc. Raises NodeError where a frame is no whole number of them."""
+    """Order of samples in the frames of an arc. Raises NodeError if a frame is no whole number of them."""
 
     def __init__(self, form: Format) -> None:
         self.dtype = dtype_of(form)
@@ -47,7 +46,7 @@ class Layout:
         self._framed = self._planes or self._stamp > 0
 
     def read(self, memory: Bytes) -> Samples:
-        """Return the samples that are there: whole frames where these have a structure, else instants."""
+        """Return the samples: whole frames if these have a structure, else instants."""
         if not self._framed:
             return (
                 memory[: len(memory) // self.instant * self.instant]
@@ -61,7 +60,7 @@ class Layout:
         return samples.reshape(-1, self.channels)
 
     def size(self, instants: int) -> int:
-        """Return the bytes of instants: of whole frames where these have a structure."""
+        """Return the bytes of instants: of whole frames if these have a structure."""
         return instants // self.instants * self.frame if self._framed else instants * self.instant
 
     def write(self, samples: Samples, memory: Bytes) -> None:
@@ -75,7 +74,7 @@ class FrameReader:
     """The samples of an input. A frame stays in the arc until all of it is used."""
 
     def __init__(self, form: Format) -> None:
-        """Begin anew; NodeError for a format that has no whole samples."""
+        """Begin anew. Raises NodeError for a format that has no whole samples."""
         self.layout: Final = Layout(form)
         self._used = 0
         self._there = 0
@@ -88,7 +87,7 @@ class FrameReader:
         return samples[self._used :]
 
     def use(self, count: int, *, hold: bool = False) -> int:
-        """Take the first instants of the last `read` as used; return the bytes that leave the arc.
+        """Mark the first instants of the last `read` as used; return the bytes that leave the arc.
 
         With `hold` none leave it yet.
         """
@@ -102,10 +101,10 @@ class FrameReader:
 
 
 class FrameWriter:
-    """The samples of an output. What is not a whole frame waits for the next run."""
+    """The samples of an output. A rest that is not a whole frame waits for the next run."""
 
     def __init__(self, form: Format) -> None:
-        """Begin anew; NodeError for a format that has no whole samples, or time-stamps."""
+        """Begin anew. Raises NodeError for a format that has no whole samples, or time-stamps."""
         self.layout: Final = Layout(form)
         if form.time_stamp:
             raise NodeError("its output has time-stamps, which it does not make")
@@ -121,7 +120,7 @@ class FrameWriter:
         return max(0, len(memory) // self.layout.frame * self.layout.instants - len(self._rest))
 
     def write(self, made: Samples, memory: Bytes) -> int:
-        """Write the whole frames that fit, of what waits and what was made; return their bytes."""
+        """Write the whole frames that fit, of the rest and of `made`; return their bytes."""
         layout = self.layout
         samples = np.concatenate([self._rest, made]) if len(self._rest) else made
         frames = min(len(samples) // layout.instants, len(memory) // layout.frame)
@@ -147,18 +146,14 @@ class SampleNode(StreamNode):
         self._reader, self._writer = FrameReader(source), FrameWriter(target)
 
     def takes(self, room: int) -> int:
-        """Return how many instants to read where the output has room for `room`."""
+        """Return how many instants to read if the output has room for `room`."""
         return room
 
     def process(self, samples: Samples) -> Samples:
-        """Return what is made of samples: (instants, channels) of the arcs' raw types.
-
-        `samples` is a view of the arc's memory.
-        """
+        """Process samples, a view of the arc's memory: (instants, channels) of the arcs' raw types."""
         raise NotImplementedError
 
     def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
-        """Process as many samples as are there and fit."""
         samples = self._reader.read(inputs[0])
         count = min(len(samples), self.takes(self._writer.room(outputs[0])))
         produced = self._writer.write(self.process(samples[:count]), outputs[0])

@@ -19,7 +19,7 @@ NAME: Final = "aisrv_stream_inference"
 
 
 class OnError(enum.IntEnum):
-    """What comes out where the engine answers a status other than OKAY."""
+    """Output of an inference that the engine answers with a status other than OKAY."""
 
     NOTHING = 0
     """No frame is consumed or produced; the inference is tried again."""
@@ -29,7 +29,7 @@ class OnError(enum.IntEnum):
 
 
 class Job:
-    """An inference that was submitted. `error` is the engine's status by name; `entered` once it is over."""
+    """A submitted inference. `error` is the engine's status by name; `entered` once it is over."""
 
     __slots__ = ("entered", "error", "frame", "input_tensor", "output", "output_tensor")
 
@@ -46,16 +46,16 @@ class EnginePort(Protocol):
     """An engine, as a node sees it."""
 
     def input_bytes(self, tensor: int) -> int | None:
-        """Bytes of an input tensor; None where the model has none such."""
+        """Return the bytes of an input tensor; None if the model has none such."""
 
     def output_bytes(self, tensor: int) -> int | None:
-        """Bytes of an output tensor; None where the model has none such."""
+        """Return the bytes of an output tensor; None if the model has none such."""
 
     def input_type(self, tensor: int) -> int | None:
-        """The raw type of an input tensor; None where it is not known."""
+        """Return the raw type of an input tensor; None if unknown."""
 
     def output_type(self, tensor: int) -> int | None:
-        """The raw type of an output tensor; None where it is not known."""
+        """Return the raw type of an output tensor; None if unknown."""
 
     def submit(self, job: Job) -> None:
         """Begin an inference; it is over when `job.entered`, which changes between RUNs only."""
@@ -65,15 +65,13 @@ class Inference(StreamNode):
     """One frame in, one inference, one frame out."""
 
     def __init__(self, engines: Mapping[int, EnginePort]) -> None:
-        """Take the engines of the device, by number."""
         self._engines = engines
         self.inferences = 0
         self.errors = 0
         self.last_output = b""
-        """The newest output, for those who show it."""
+        """Newest output, for views."""
 
     def reset(self, setup: NodeSetup) -> None:
-        """Take the formats: a frame is a tensor."""
         need_arcs(setup, 1, 1)
         self._input, self._output = setup.inputs[0].frame_bytes, setup.outputs[0].frame_bytes
         self._types = setup.inputs[0].raw, setup.outputs[0].raw
@@ -85,7 +83,7 @@ class Inference(StreamNode):
         self.last_output = b""
 
     def set_parameter(self, tag: int, data: bytes) -> None:
-        """Take the engine, its tensors, and what to do on errors; a frame is as long as its tensor."""
+        """Take the engine, its tensors, and the reaction to errors; a frame is as long as its tensor."""
         if tag:
             raise NodeError(f"there is no parameter {tag}: the inference has the whole block, 0")
         need_bytes(data, 4, "the parameters of an inference")
@@ -121,7 +119,6 @@ class Inference(StreamNode):
         self._on_error = OnError(on_error)
 
     def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
-        """Submit a frame, or look for the answer."""
         if self._engine is None:
             raise NodeError("it has no parameters, which name its engine")
         job = self._job
@@ -149,5 +146,5 @@ class Inference(StreamNode):
         return Moved((self._input,), (self._output,))
 
     def stop(self) -> None:
-        """Forget an inference that runs."""
+        """Drop a running inference."""
         self._job = None

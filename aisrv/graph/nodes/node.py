@@ -1,4 +1,4 @@
-"""What a node is: the interface that the scheduler calls, and that nodes of your own implement.
+"""The interface of nodes that the scheduler calls, and that nodes of your own implement.
 
 A node gets NumPy views of the arcs' memory and says how many bytes it has consumed and produced; nothing is
 copied on the way. Its state lives in the object. A package makes its nodes known by an entry point of the
@@ -22,31 +22,31 @@ class NodeError(GraphError):
 
 
 class Moved(NamedTuple):
-    """What a node has done in one call."""
+    """Result of one call of a node."""
 
     consumed: Sequence[int]
     """Bytes taken from each input, in the order of the inputs."""
     produced: Sequence[int]
     """Bytes put into each output."""
     again: bool = False
-    """Whether the node has more to do at once, with what is there: status 1, else 0."""
+    """Whether the node has more to do at once: status 1, else 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSetup:
-    """What RESET tells a node."""
+    """Parameters of RESET."""
 
     inputs: tuple[Format, ...] = ()
-    """The format of each input, as the node sees it."""
+    """Format of each input, as the node sees it."""
     outputs: tuple[Format, ...] = ()
     segments: tuple[Bytes, ...] = ()
-    """The memory that the node's manifest asked for, in its order; kept from RESET to RESET."""
+    """Memory that the node's manifest asked for, in its order; kept from RESET to RESET."""
     preset: int = 0
-    """The preset that the graph names."""
+    """Preset that the graph names."""
     user_key: tuple[int, int] | None = None
-    """The key that the graph names; None without one."""
+    """Key that the graph names, or None."""
     warm_boot: bool = False
-    """Whether what is retained in memory is to be used again."""
+    """Whether the retained memory is to be used again."""
     log: Callable[[str], None] = print
     """Takes a line of the graph's log."""
 
@@ -61,29 +61,23 @@ class StreamNode:
         """Begin anew, with the formats of the arcs and the preset. Raises NodeError."""
 
     def set_parameter(self, tag: int, data: bytes) -> None:
-        """Take parameters: the whole block for tag 0. `data` may be longer, by zeros up to a word.
-
-        NodeError where the node has no such parameter.
-        """
+        """Take parameters, the whole block for tag 0; `data` may be longer by zeros. Raises NodeError."""
         del data
         raise NodeError(f"there is no parameter {tag}")
 
     def read_parameter(self, tag: int) -> bytes:
-        """Return a parameter.
-
-        `tag` is its number; NodeError where the node has none.
-        """
+        """Return the parameter with the number `tag`. Raises NodeError for an unknown one."""
         raise NodeError(f"there is no parameter {tag} to read")
 
     def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
-        """Process what is there: at least a frame of each input, and room for one in each output.
+        """Process at least a frame of each input, with room for one in each output.
 
-        `inputs` are the bytes that are there, `outputs` the room; the answer says how many of each were used.
+        `inputs` are the filled bytes, `outputs` the room; the answer says how many of each were used.
         """
         raise NotImplementedError
 
     def stop(self) -> None:
-        """End: the graph is stopped."""
+        """Stop with the graph."""
 
 
 def need_arcs(setup: NodeSetup, inputs: int, outputs: int) -> None:
@@ -96,9 +90,6 @@ def need_arcs(setup: NodeSetup, inputs: int, outputs: int) -> None:
 
 
 def need_bytes(data: bytes, size: int, what: str) -> None:
-    """Raise NodeError where parameters are too short.
-
-    `data` are the parameters, `size` the bytes that they need, and `what` begins the message.
-    """
+    """Raise NodeError if parameters have fewer than `size` bytes; `what` begins the message."""
     if len(data) < size:
         raise NodeError(f"{what} take {size} bytes, there are {len(data)}")

@@ -1,4 +1,4 @@
-"""Which class a node is, by its number in the top manifest; nodes of your own come from entry points."""
+"""Classes of nodes by their number in the top manifest; nodes of your own come from entry points."""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
@@ -34,7 +34,7 @@ NodeFactory = Callable[[], StreamNode]
 
 
 class Registry:
-    """The nodes of a platform: `names` by NODE_IDX, and what makes each.
+    """The nodes of a platform: `names` by NODE_IDX, and their factories.
 
     `idx` is the number of a node in the platform.
     """
@@ -51,7 +51,7 @@ class Registry:
         return self._names[idx] if idx < len(self._names) else f"node {idx}"
 
     def create(self, idx: int) -> StreamNode:
-        """Make a node. Raises GraphError where its number means nothing here, or it is not built."""
+        """Create a node. Raises GraphError for an unknown number, or one that is not built."""
         name = self.name(idx)
         factory = self._factories.get(name) or _installed(name)
         if factory is None:
@@ -63,7 +63,7 @@ class Registry:
 
 
 def can_run(name: str) -> bool:
-    """Return whether a node of this `name` runs here: built in, of the device, or of a package."""
+    """Check whether a node of this `name` runs here: built in, of the device, or of a package."""
     return name in BUILT_IN or name in _OF_THE_DEVICE or bool(entry_points(group=GROUP, name=name))
 
 

@@ -25,7 +25,6 @@ class Rescaler(SampleNode):
         self._v = np.array([-1.0, 1.0])
 
     def set_parameter(self, tag: int, data: bytes) -> None:
-        """Take the points."""
         if tag:
             raise NodeError(f"there is no parameter {tag}: the rescaler has the whole block, 0")
         points = len(data) // 8
@@ -37,7 +36,6 @@ class Rescaler(SampleNode):
         self._x, self._v = pairs[:, 0].copy(), pairs[:, 1].copy()
 
     def process(self, samples: Samples) -> Samples:
-        """Rescale samples."""
         if samples.dtype.kind == "f":
             x = np.nan_to_num(samples.astype(np.float64), nan=0.0)
         else:

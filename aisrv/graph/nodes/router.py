@@ -31,7 +31,6 @@ class Router(StreamNode):
         self._connections: list[tuple[int, int, int, int]] = []
 
     def set_parameter(self, tag: int, data: bytes) -> None:
-        """Take the connections."""
         if tag:
             raise NodeError(f"there is no parameter {tag}: the router has the whole block, 0")
         need_bytes(data, 2, "the parameters of a router")
@@ -54,7 +53,6 @@ class Router(StreamNode):
         self._connections = connections
 
     def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
-        """Move as many instants as all arcs have or take."""
         sources = [reader.read(memory) for reader, memory in zip(self._readers, inputs, strict=True)]
         rooms = [writer.room(memory) for writer, memory in zip(self._writers, outputs, strict=True)]
         count = min(*map(len, sources), *rooms)

@@ -35,7 +35,7 @@ DTYPES: Final[dict[int, np.dtype[Any]]] = {
     FP32: np.dtype("<f4"),
     FP64: np.dtype("<f8"),
 }
-"""By the code of the raw type in the binary graph."""
+"""NumPy types by the code of the raw type in the binary graph."""
 
 
 def dtype_of(form: Format) -> np.dtype[Any]:
@@ -47,10 +47,7 @@ def dtype_of(form: Format) -> np.dtype[Any]:
 
 
 def need_type(form: Format, *dtypes: str) -> np.dtype[Any]:
-    """Return the NumPy type of a format, which must be one of these.
-
-    `dtypes` are the names that are allowed; NodeError for another type.
-    """
+    """Return the NumPy type of a format. Raises NodeError unless it is one of the names `dtypes`."""
     dtype = dtype_of(form)
     if dtype.str not in dtypes:
         raise NodeError(f"it takes samples of {' or '.join(dtypes)}, not {dtype.str}")
@@ -63,7 +60,7 @@ def bits_of(dtype: np.dtype[Any]) -> int:
 
 
 def offset_of(dtype: np.dtype[Any]) -> int:
-    """Return the value that stands for 0: half of the range where samples are unsigned."""
+    """Return the value that stands for 0: half of the range if samples are unsigned."""
     return 1 << bits_of(dtype) - 1 if dtype.kind == "u" else 0
 
 

@@ -11,14 +11,12 @@ class Split(StreamNode):
     """Copies of one input."""
 
     def reset(self, setup: NodeSetup) -> None:
-        """Check the arcs."""
         if len(setup.inputs) != 1 or not setup.outputs:
             raise NodeError("a split has one input, and outputs")
         self._reader = FrameReader(as_bytes(setup.inputs[0]))
         self._writers = [FrameWriter(as_bytes(form)) for form in setup.outputs]
 
     def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
-        """Copy what is there and fits all outputs."""
         source = self._reader.read(inputs[0])
         targets = [*zip(self._writers, outputs, strict=True)]
         count = min(len(source), *(writer.room(memory) for writer, memory in targets))

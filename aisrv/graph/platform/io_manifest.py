@@ -71,7 +71,7 @@ def _io_tag(manifest: IoManifest, tag: str, line: Line, messages: Messages) -> N
 
 
 def _units(tag: str, line: Line, messages: Messages) -> tuple[str, tuple[float, ...]] | None:
-    """A unit, and a, b, max of P = a(D - b); the first grammar gives the unit alone."""
+    """Read a unit, and a, b, max of P = a(D - b); the first grammar gives the unit alone."""
     unit = line.words[1].upper() if len(line.words) > 1 else ""
     code = integer(unit)
     if code is not None and 0 <= code < len(UNITS):

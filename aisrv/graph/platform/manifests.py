@@ -16,7 +16,7 @@ from aisrv.graph.text.source import Line, integer, read_lines
 LARGEST_COUNT: Final = 4096
 """Rows of a table in a manifest."""
 SHIPPED_PLATFORM: Final = Path(__file__).parent / "top_manifest.txt"
-"""The platform of graphs that name none: a tile's memory, ten IOs, the nodes by their public numbers."""
+"""Platform of graphs that name none: a tile's memory, ten IOs, the nodes by their public numbers."""
 
 
 @dataclass
@@ -33,11 +33,11 @@ class Platform:
 
     @cached_property
     def node_names(self) -> dict[int, str]:
-        """The names of nodes by NODE_IDX."""
+        """Names of nodes by NODE_IDX."""
         return {node.index: name for name, node in self.nodes.items()}
 
     def io(self, hwid: int, messages: Messages) -> IoManifest | None:
-        """The manifest of an IO, read when it is asked for first."""
+        """Return the manifest of an IO, read at its first use."""
         row = self.io_rows.get(hwid)
         if row is None:
             return None
@@ -99,7 +99,7 @@ class _Rows:
         return line
 
     def count(self, what: str) -> int:
-        """A row whose first word is a count."""
+        """Read a row whose first word is a count."""
         line = self.next()
         value = integer(line.words[0]) if line else None
         if value is None or not 0 <= value <= LARGEST_COUNT:
@@ -108,7 +108,7 @@ class _Rows:
         return value
 
     def take(self, count: int, words: int) -> Iterator[Line]:
-        """As many rows, each with at least that many words."""
+        """Yield `count` rows, each with at least `words` words."""
         for index in range(count):
             line = self.next()
             if line is None:
@@ -137,7 +137,7 @@ class _Rows:
         return self.file_of(line, paths)
 
     def file_of(self, line: Line, paths: list[Path]) -> Path | None:
-        """The file of a row that starts with the number of a path and a name."""
+        """Return the file of a row that starts with the number of a path and a name."""
         index = integer(line.words[0])
         if index is None or len(line.words) < 2:
             self.messages.error(line.place, "the row starts with the number of a path and a file's name")
@@ -148,7 +148,7 @@ class _Rows:
         return Path(os.path.normpath(paths[index] / line.words[1]))
 
     def nodes(self) -> Iterator[Line]:
-        """The rows to the end; the first grammar counts them first."""
+        """Yield the rows to the end; the first grammar counts them first."""
         is_first = True
         while (line := self.next()) is not None and line.words[0] != "end":
             is_count = is_first and not (len(line.words) > 1 and line.words[1].endswith(".txt"))

@@ -1,4 +1,4 @@
-"""Manifests of nodes: what a node asks of memory and of the formats of its arcs."""
+"""Manifests of nodes: their memory, and the formats of their arcs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final

@@ -84,7 +84,7 @@ def parse_options(text: str) -> Options | None:
 
 
 def read_options(options: dict[str, Options], name: str, line: Line, messages: Messages) -> None:
-    """Read the options of a line into `options`; an error where there are none."""
+    """Read the options of a line into `options`; an error if there are none."""
     found = parse_options(line.text.partition(";")[0].strip().removeprefix(line.words[0]).strip())
     if found is None:
         messages.error(line.place, f"{line.words[0]} has options such as {{1 16000 48000}} or a number")

@@ -1,4 +1,4 @@
-"""What a platform has, and what its nodes and IOs need, as their manifests say."""
+"""Parts of a platform, and the needs of its nodes and IOs, as their manifests say."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +20,9 @@ class Bank:
     dma: int
     program: int
     size: int
-    """Bytes."""
     offset: int
     base: int = 0
-    """Where a piece of a split bank starts in the bank."""
+    """Start of a piece of a split bank in the bank, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class MemorySpec:
 
 @dataclass(slots=True)
 class ArcSpec:
-    """What an arc of a node takes; options that the manifest does not state are not there."""
+    """Requirements on an arc of a node; options that the manifest does not state are absent."""
 
     place: Place
     tx: int | None = None
@@ -77,14 +76,14 @@ class NodeManifest:
     arcs: dict[int, ArcSpec] = field(default_factory=dict)
 
     def is_tx(self, arc: int, arcs_in: int) -> bool:
-        """Whether an arc of the node is an output, for that many inputs."""
+        """Check whether an arc of the node is an output, for that many inputs."""
         spec = self.arcs.get(arc)
         return arc >= arcs_in if spec is None or spec.tx is None else bool(spec.tx)
 
 
 @dataclass(slots=True)
 class IoManifest:
-    """An IO's manifest. `others` are the tags that only the IO's domain knows, as they stand."""
+    """An IO's manifest. `others` are tags specific to the IO's domain, unparsed."""
 
     place: Place
     name: str = ""

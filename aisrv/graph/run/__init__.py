@@ -1,1 +1,1 @@
-"""Running a graph: its state, the scheduler, IOs, and what it has done."""
+"""Running a graph: its state, the scheduler, IOs, and its counters."""

@@ -1,7 +1,7 @@
-"""What arcs can do at each write: count, time, measure, call, copy.
+"""Debug commands of arcs at each write: count, time, measure, call, copy.
 
-Registers have 64 bits, 16 of them a page. Those that measure count samples as 16-bit signed numbers where the
-arc's format is no other type that is known.
+Registers have 64 bits, 16 of them a page. Those that measure count samples as 16-bit signed numbers unless
+the arc's format is another known type.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ Callback = Callable[[int, int, int], None]
 
 @dataclass(slots=True)
 class ArcDebug:
-    """The registers of a graph, and what its arcs do with them."""
+    """The registers of a graph, and the commands of its arcs."""
 
     registers: list[int]
     arcs: tuple[ArcBuffer | None, ...]
@@ -33,7 +33,7 @@ class ArcDebug:
     clock: Callable[[], float]
 
     def watch(self, arc: ArcBuffer, command: int, register: int, dtype: "np.dtype[Any]") -> None:
-        """Carry out a command at each write of an arc. Raises GraphError for a command that there is not."""
+        """Run a command at each write of an arc. Raises GraphError for an unknown command."""
         if not command:
             return
         if register >= len(self.registers):
@@ -48,11 +48,9 @@ class ArcDebug:
     # One method for each command, with the samples just written.
 
     def add_samples(self, _arc: ArcBuffer, register: int, samples: "np.ndarray[Any, Any]") -> None:
-        """Add the number of samples."""
         self.registers[register] = self.registers[register] + len(samples) & _WORD
 
     def count(self, _arc: ArcBuffer, register: int, _samples: "np.ndarray[Any, Any]") -> None:
-        """Count the write."""
         self.registers[register] = self.registers[register] + 1 & _WORD
 
     def clear_bit(self, _arc: ArcBuffer, register: int, _samples: "np.ndarray[Any, Any]") -> None:
@@ -106,7 +104,7 @@ class ArcDebug:
         self.registers[register] = new & _WORD
 
     def copy(self, _arc: ArcBuffer, register: int, samples: "np.ndarray[Any, Any]") -> None:
-        """Copy the bytes to the arc that bits 10:0 name, where they have changed and fit."""
+        """Copy the bytes to the arc that bits 10:0 name, if they have changed and fit."""
         number = self.registers[register] & 0x7FF
         target = self.arcs[number] if number < len(self.arcs) else None
         data = samples.view(np.uint8)
@@ -118,7 +116,7 @@ class ArcDebug:
             target.produce(len(data))
 
     def rewind(self, arc: ArcBuffer, _register: int, _samples: "np.ndarray[Any, Any]") -> None:
-        """Read all of the buffer again where no frame is left."""
+        """Read all of the buffer again if no frame is left."""
         if not arc.has_frame:
             arc.read = 0
 
@@ -144,13 +142,13 @@ _SIGNED: Final = frozenset({_PEAK, _MEAN, _LEAST, _LEAST_ABSOLUTE})
 
 
 def command_name(command: int) -> str:
-    """Return what a command does, in words; `command` is its number."""
+    """Describe a command by its number."""
     act = _COMMANDS.get(command)
     return f"command {command}" if act is None else act.__name__.replace("_", " ")
 
 
 def register_value(command: int, bits: int) -> int:
-    """Return the number in a register of 64 `bits`: a signed one where its `command` measures samples."""
+    """Return the number in a register of 64 `bits`: a signed one if its `command` measures samples."""
     return (bits ^ _SIGN) - _SIGN if command in _SIGNED else bits
 
 

@@ -1,4 +1,4 @@
-"""What an interpreter is told, when it returns, and who it is."""
+"""Commands, return modes and identity of an interpreter."""
 
 import enum
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Command(enum.IntEnum):
 
 
 class ReturnMode(enum.IntEnum):
-    """When a RUN returns."""
+    """Moment at which a RUN returns."""
 
     NODE = 1
     """After each node examined; the next RUN goes on behind it."""
@@ -29,7 +29,7 @@ class ReturnMode(enum.IntEnum):
 
 
 class DebugEvent(enum.IntFlag):
-    """When the debug script runs."""
+    """Moments at which the debug script runs."""
 
     BEFORE_NODE = 1
     AFTER_NODE = 2
@@ -40,7 +40,7 @@ class DebugEvent(enum.IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who an interpreter is: what nodes may be bound to, and what a lock says."""
+    """Identity of an interpreter: nodes may be bound to it, and its locks name it."""
 
     priority: int = 0
     processor: int = 1
@@ -48,11 +48,11 @@ class Identity:
 
     @property
     def byte(self) -> int:
-        """The collision byte of the arcs that it has locked; not 0."""
+        """Collision byte of the arcs that it has locked; not 0."""
         return self.priority << 6 | self.processor << 3 | self.architecture
 
     def may_run(self, node: Node) -> bool:
-        """Whether nothing that the node is bound to is another's."""
+        """Check whether nothing that the node is bound to is another's."""
         head = node.head
         bound = (
             (head.priority, self.priority),

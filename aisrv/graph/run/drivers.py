@@ -1,6 +1,6 @@
 """Drivers for the IOs of a running graph: sources of frames, files, and pins.
 
-Those that take time are tasks; what they have to say enters the graph between two RUNs, through their `post`.
+Those that take time are tasks; their data enter the graph between two RUNs, through their `post`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,27 +25,24 @@ class StreamEnded(Exception):
 class TaskDriver(Protocol):
     """A driver that is a task besides."""
 
-    def request(self, port: IoPort) -> None:
-        """Begin a transfer."""
+    def request(self, port: IoPort) -> None: ...
 
     async def run(self, post: Post) -> None:
-        """Serve the requests until cancelled, or until there is nothing more to give."""
+        """Serve the requests until cancelled, or until the source ends."""
 
 
 class FrameDriver:
     """An input: for each request, the bytes of a frame that a function waits for."""
 
     def __init__(self, frame: Callable[[], Awaitable[bytes]]) -> None:
-        """`frame` returns the bytes of the next frame, or raises StreamEnded."""
+        """Take a function that returns the bytes of the next frame, or raises StreamEnded."""
         self._frame = frame
         self._port: IoPort | None = None
         self._asked = trio.Event()
         self.frames = 0
         self.ended = False
-        """Whether its source has no more."""
 
     def request(self, port: IoPort) -> None:
-        """Wake the task."""
         self._port = port
         self._asked.set()
 
@@ -72,7 +69,6 @@ class FileInput:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.ended = False
-        """Whether the file was read to its end."""
 
     def request(self, port: IoPort) -> None:
         """Read frames until the transfer is over; one may be short at the end of the file."""
@@ -85,13 +81,12 @@ class FileInput:
 
 
 class FileOutput:
-    """An output to a file: all bytes that are there, at once."""
+    """An output to a file: all readable bytes, at once."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def request(self, port: IoPort) -> None:
-        """Write what is there."""
         data = take(port)
         self._file.write(data)
         self._file.flush()
@@ -111,7 +106,6 @@ class Pin:
         self._observers.append(observer)
 
     def drive(self, level: bool) -> None:
-        """Set the level."""
         if level == self.level:
             return
         self.level = level
@@ -124,7 +118,7 @@ class GpioOutput:
     """An output to pins: a channel each, high while its sample is above 0."""
 
     def __init__(self, pins: list[Pin], form: Format) -> None:
-        """Take the pins of channel 0, 1 and so on, and the format of what is written."""
+        """Take the pins of channel 0, 1 and so on, and the format of the samples."""
         self._pins = pins
         self._dtype = dtype_of(form)
         self._channels = form.channels

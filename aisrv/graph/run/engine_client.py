@@ -31,16 +31,15 @@ MOST_TENSORS: Final = 8
 
 
 class EngineClient:
-    """Carries out the jobs of nodes on one engine. `finished` holds those that are over, for the shell."""
+    """Runs the jobs of nodes on one engine. `finished` holds those that are over, for the shell."""
 
     def __init__(self, number: int, end: ChanEnd, changes: ChanEnd | None = None) -> None:
         """Take the number of the engine, a channel end that is its client, and one for its notifications."""
         self.number: Final = number
         self.finished: Final[deque[Job]] = deque()
         self.models = 0
-        """Models with other tensors than the model before had, none being one."""
+        """Number of models with other tensors than the model before; no model counts as one."""
         self.busy = False
-        """Whether a job runs."""
         self._end = end
         self._changes = changes
         self._changed = True
@@ -52,23 +51,23 @@ class EngineClient:
 
     @property
     def at_rest(self) -> bool:
-        """Whether it has nothing to do: no job, and no model that it has not looked at."""
+        """Whether it has nothing to do: no job, and no unknown model."""
         return not (self.busy or self._jobs or self._changed)
 
     def input_bytes(self, tensor: int) -> int | None:
-        """Bytes of an input tensor, as of the last `look`."""
+        """Return the bytes of an input tensor, as of the last `look`."""
         return self._inputs[tensor] if tensor < len(self._inputs) else None
 
     def output_bytes(self, tensor: int) -> int | None:
-        """Bytes of an output tensor, as of the last `look`."""
+        """Return the bytes of an output tensor, as of the last `look`."""
         return self._outputs[tensor] if tensor < len(self._outputs) else None
 
     def input_type(self, tensor: int) -> int | None:
-        """Raw type of an input tensor, as of the last `look`; None where the engine does not say it."""
+        """Return the raw type of an input tensor, as of the last `look`; None if unknown."""
         return _raw_type(self._tensors.inputs, tensor)
 
     def output_type(self, tensor: int) -> int | None:
-        """Raw type of an output tensor, as of the last `look`; None where the engine does not say it."""
+        """Return the raw type of an output tensor, as of the last `look`; None if unknown."""
         return _raw_type(self._tensors.outputs, tensor)
 
     async def look(self) -> None:
@@ -99,12 +98,11 @@ class EngineClient:
         return lengths
 
     def submit(self, job: Job) -> None:
-        """Queue a job."""
         self._jobs.append(job)
         self._work.set()
 
     async def serve(self, wake: Callable[[], None]) -> None:
-        """Carry out jobs, and look at new models, until cancelled; `wake` is called after each."""
+        """Run jobs, and look at new models, until cancelled; `wake` is called after each."""
         async with trio.open_nursery() as nursery:
             if self._changes is not None:
                 nursery.start_soon(self._watch, self._changes)
@@ -125,7 +123,7 @@ class EngineClient:
                 wake()
 
     async def _watch(self, changes: ChanEnd) -> None:
-        """Take the engine's notifications, each in the moment in which the engine sends it."""
+        """Take the engine's notifications, each at the moment at which the engine sends it."""
         while True:
             await changes.run_verb("take_notification", self._take_notification(changes))
 

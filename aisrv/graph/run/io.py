@@ -1,4 +1,4 @@
-"""The inputs and outputs of a graph: what a platform's drivers and the arcs at its border say to each other.
+"""The inputs and outputs of a graph: the protocol between a platform's drivers and the arcs at its border.
 
 A driver answers a request by `IoPort.acknowledge`, at once or later, in as many pieces as it likes.
 Commanders acknowledge unasked. In copy mode bytes cross between the driver's memory and the arc's; in set
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 AUDIO_OUT: Final = 2
 ANALOG_OUT: Final = 9
 _HOLDS_LAST_SAMPLE: Final = frozenset({AUDIO_OUT, ANALOG_OUT})
-"""Domains whose outputs repeat the last sample where there are too few."""
+"""Domains whose outputs repeat the last sample if there are too few."""
 
 Buffer = bytes | bytearray | memoryview | Bytes
 
@@ -42,9 +42,9 @@ class Driver(Protocol):
 class IoPort:
     """An IO of a graph, with its arc. `ongoing` says whether its driver has been asked for a transfer.
 
-    `number` is that of the IO in the graph, `domain` what it carries, by number, and `settings` three more
-    words of it. It `transmits` where it is an output, and `copies` bytes or lends memory. A `servant` answers
-    requests of the scheduler; other IOs begin transfers themselves.
+    `domain` is the code of its kind of data, `settings` three more words. It `transmits` if it is an output,
+    and `copies` bytes or lends memory. A `servant` answers requests of the scheduler; other IOs begin
+    transfers themselves.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class IoPort:
         """Create an idle IO.
 
         `hwid` is the platform's IO_AL_idx. With `fills_gaps` (flow error mode 1) an overflow drops the oldest
-        frames and an underflow is filled; without, what does not fit is dropped and answers may be short.
+        frames and an underflow is filled; without, excess bytes are dropped and answers may be short.
         `sample_bytes` are those of an instant of all channels.
         """
         self.number: Final = number
@@ -80,7 +80,7 @@ class IoPort:
         self.driver: Driver | None = None
         self.ongoing = False
         self.moved = 0
-        """Bytes that have crossed."""
+        """Bytes moved."""
         self.requests = 0
         self._sample_bytes = max(1, sample_bytes)
         self._last_sample = bytes(self._sample_bytes)
@@ -93,7 +93,7 @@ class IoPort:
         return self.arc.has_room or not self.copies
 
     def reset(self) -> None:
-        """Forget a transfer."""
+        """Drop a transfer."""
         self.ongoing = False
         self.moved = self.requests = 0
         self._last_sample = bytes(self._sample_bytes)
@@ -103,7 +103,7 @@ class IoPort:
             self.arc.lend(np.zeros(size, np.uint8), 0)
 
     def visit(self) -> None:
-        """Ask an idle servant for a transfer where its arc is ready for one."""
+        """Ask an idle servant for a transfer if its arc is ready for one."""
         if self.ongoing:
             return
         arc = self.arc
@@ -210,7 +210,7 @@ class IoPort:
         return filled
 
     def _underflow(self, target: Bytes | None, count: int, size: int) -> int:
-        """Fill an answer that is too short up to a frame, where that is wanted; return its bytes."""
+        """Fill an answer that is too short up to a frame, if that is wanted; return its bytes."""
         arc = self.arc
         arc.errors.count_underflow(size - count)
         if not self.fills_gaps:
@@ -227,7 +227,7 @@ class IoPort:
         return filled
 
     def _lend_output(self, data: Buffer | None) -> int:
-        """Take new memory for an output whose driver has what was in the old one."""
+        """Take new memory for an output whose driver has the data of the old one."""
         arc = self.arc
         if data is None:
             raise AcknowledgeError(f"IO {self.number}: an output in set mode needs new memory")

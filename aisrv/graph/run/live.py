@@ -1,7 +1,7 @@
-"""The Trio shell around interpreters: it runs a graph until it starves, then waits for what comes next.
+"""The Trio shell around interpreters: it runs a graph until it starves, then waits for events.
 
-What IOs and engines have to say is queued, and enters between two RUNs only: IOs by number, then engines by
-number. So there is one order of events, whatever order tasks wake in, and one trace.
+Events of IOs and engines are queued, and enter between two RUNs only: IOs by number, then engines by number.
+So there is one order of events, whatever order tasks wake in, and one trace.
 """
 
 import logging
@@ -35,12 +35,12 @@ class LiveGraph:
     ) -> None:
         """Take interpreters of one graph, and drivers by the platform's number of the IO (IO_AL_idx).
 
-        Raises GraphError where the graph does not use one of these IOs.
+        Raises GraphError if the graph does not use one of these IOs.
         """
         self.interpreters: Final = tuple(interpreters)
         self.engines: Final = tuple(engines)
         self.waits_for: str | None = "its start"
-        """Why the graph does not run; None while it does."""
+        """Reason why the graph does not run; None while it does."""
         self._tasks: list[Callable[[Post], Awaitable[None]]] = []
         self._arrived: list[tuple[int, IoPort, bytes]] = []
         self._wakers = [trio.Event() for _ in self.interpreters]
@@ -58,7 +58,7 @@ class LiveGraph:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing will move any more but what scripts write, unless somebody sets a model.
+        """Whether nothing will move any more but the data of scripts, unless somebody sets a model.
 
         All interpreters and engines wait then, and all inputs that are asked for frames have ended.
         """
@@ -76,7 +76,6 @@ class LiveGraph:
         )
 
     async def wait_at_rest(self) -> None:
-        """Wait until nothing will move any more."""
         while not self.at_rest:
             self._rested = trio.Event()
             await self._rested.wait()
@@ -161,7 +160,7 @@ class LiveGraph:
                 waker.set()
 
     def _begin(self) -> None:
-        """RESET, at the start and where the tensors of an engine have other lengths than at the last."""
+        """RESET, at the start and when the tensors of an engine have other lengths than at the last."""
         models = tuple(engine.models for engine in self.engines)
         if models == self._models:
             return

@@ -1,4 +1,4 @@
-"""A node of a graph as the scheduler sees it: its object, its arcs, and what it has done."""
+"""A node of a graph in the scheduler: its object, its arcs, and its counters."""
 
 import logging
 from collections.abc import Callable
@@ -17,17 +17,16 @@ MOST_CALLS: Final = 4
 
 @dataclass(slots=True)
 class NodeCounts:
-    """What a node has done since RESET."""
+    """Counters of a node since RESET."""
 
     calls: int = 0
     consumed: int = 0
-    """Bytes."""
     produced: int = 0
     errors: int = 0
 
 
 class NodeEntry:
-    """A node of a graph as the scheduler sees it."""
+    """A node of a graph in the scheduler."""
 
     __slots__ = (
         "counts",
@@ -70,7 +69,7 @@ class NodeEntry:
 
     @property
     def title(self) -> str:
-        """Its name and instance, as logs have it."""
+        """Name and instance, for logs."""
         return f"{self.name} {self.instance}"
 
     @property
@@ -125,7 +124,7 @@ class NodeEntry:
         return total
 
     def _check(self, moved: Moved) -> None:
-        """Raise NodeError where the node says that it moved more than there was, or less than nothing."""
+        """Raise NodeError if the node says that it moved more than there was, or less than nothing."""
         inputs, outputs = self.inputs, self.outputs
         if len(moved.consumed) != len(inputs) or len(moved.produced) != len(outputs):
             raise NodeError(

@@ -23,17 +23,17 @@ from aisrv.graph.run.state import GraphState
 logger = logging.getLogger(__name__)
 
 MOST_PASSES: Final = 100_000
-"""Passes of one RUN, where nodes feed each other without end."""
+"""Passes of one RUN, if nodes feed each other without end."""
 MAIN: Final = Identity()
-"""The interpreter of a graph that has only one."""
+"""Interpreter of a graph that has only one."""
 
 
 class Scripts(Protocol):
-    """Runs the scripts of a graph. Faults are its own to count: it raises nothing."""
+    """Runs the scripts of a graph. It counts faults and raises nothing."""
 
     @property
     def counts(self) -> ScriptCounts:
-        """What they have done since RESET."""
+        """Counters since RESET."""
 
     def reset(self) -> None:
         """Clear the registers and heaps of all scripts."""
@@ -41,10 +41,7 @@ class Scripts(Protocol):
     def run_script(
         self, number: int, *, flag: bool = False, r0: int | None = None, r1: int | None = None
     ) -> None:
-        """Run a script of the table, with the flag and r0 and r1 set before.
-
-        `number` is its place in the table.
-        """
+        """Run the script with this number in the table, with the flag and r0 and r1 set before."""
 
     def run_node(self, node: Node) -> None:
         """Run a script node."""
@@ -68,9 +65,9 @@ class Interpreter:
         scripts: Callable[["Interpreter"], Scripts] = GraphScripts,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create the nodes of a graph. Raises GraphError where one is unknown, or this core may not run it.
+        """Create the nodes of a graph. Raises GraphError if one is unknown, or this core may not run it.
 
-        `ios` are the numbers of the IOs that are its own, by default all. `clock` gives seconds to scripts.
+        `ios` are the numbers of its own IOs, by default all. `clock` gives seconds to scripts.
         """
         graph = state.graph
         if not graph.header.allowed_processors >> (identity.processor - 1) & 1:
@@ -90,7 +87,6 @@ class Interpreter:
         self.runs = 0
         self.passes = 0
         self.visits = 0
-        """Nodes examined."""
         self._next = 0
         self._moved_in_pass = False
         self._fields = DebugEvent(graph.header.debug_script_fields & 31)
@@ -106,14 +102,14 @@ class Interpreter:
         }
 
     def __call__(self, command: Command, data: object = None) -> object:
-        """Carry out a command; for RESET, `data` says whether the boot is warm."""
+        """Run a command; for RESET, `data` says whether the boot is warm."""
         if command not in self._commands:
             raise GraphError(f"{command.name} goes to a node: see set_parameter and read_parameter")
         return self._commands[command](data)
 
     @property
     def script_counts(self) -> ScriptCounts:
-        """What its scripts have done since RESET."""
+        """Counters of its scripts since RESET."""
         return ScriptCounts() if self._scripts is None else self._scripts.counts
 
     @property
@@ -129,7 +125,7 @@ class Interpreter:
             raise GraphError(f"no node begins at word {word}") from None
 
     def attach(self, hwid: int, driver: Driver) -> None:
-        """Give an IO its driver. Raises GraphError where the graph does not use that IO."""
+        """Give an IO its driver. Raises GraphError if the graph does not use that IO."""
         ports = [port for port in self.ports if port.hwid == hwid]
         if not ports:
             used = ", ".join(str(port.hwid) for port in self.ports) or "none"
@@ -142,7 +138,7 @@ class Interpreter:
     def reset(self, *, warm_boot: bool = False) -> None:
         """Begin anew: empty the arcs, reset each node in order, and give it its parameters.
 
-        Raises GraphError where a node refuses, with its name. `warm_boot` keeps what nodes retain in memory.
+        Raises GraphError with the name of a node that refuses. `warm_boot` keeps what nodes retain in memory.
         """
         self._next = self.runs = self.passes = self.visits = 0
         self._check_scripts()
@@ -299,7 +295,7 @@ class Interpreter:
             self._debug(DebugEvent.END_OF_PASS, 0)
 
     def _examine(self, entry: NodeEntry) -> int | None:
-        """Visit the IOs and a node; return the bytes that it moved, None where it was not examined."""
+        """Visit the IOs and a node; return the bytes that it moved, None if it was not examined."""
         for port in self.ports:
             port.visit()
         if not entry.ours:

@@ -19,34 +19,29 @@ _SETTINGS_BYTES: Final = 12
 
 
 class ScriptHost(Protocol):
-    """The interpreter whose scripts these are."""
+    """The interpreter of the scripts."""
 
     @property
-    def state(self) -> GraphState:
-        """The graph."""
+    def state(self) -> GraphState: ...
 
     @property
-    def log(self) -> Callable[[str], None]:
-        """Takes a line of the graph's log."""
+    def log(self) -> Callable[[str], None]: ...
 
     @property
     def callbacks(self) -> Mapping[int, Callable[[int, int, int], None]]:
         """Functions of the application, by number."""
 
     @property
-    def clock(self) -> Callable[[], float]:
-        """Gives the time in seconds."""
+    def clock(self) -> Callable[[], float]: ...
 
-    def set_parameter(self, word: int, tag: int, data: bytes) -> None:
-        """Give parameters to a node. Raises GraphError."""
+    def set_parameter(self, word: int, tag: int, data: bytes) -> None: ...
 
-    def read_parameter(self, word: int, tag: int) -> bytes:
-        """Read a parameter of a node. Raises GraphError."""
+    def read_parameter(self, word: int, tag: int) -> bytes: ...
 
 
 @dataclass(slots=True)
 class ScriptCounts:
-    """What the scripts of a graph have done since RESET."""
+    """Counters of a graph's scripts since RESET."""
 
     runs: int = 0
     faults: int = 0
@@ -56,14 +51,14 @@ class ScriptCounts:
 
 
 class GraphServices:
-    """Carries out the services of scripts on the graph of an interpreter."""
+    """Runs the services of scripts on the graph of an interpreter."""
 
     def __init__(self, interpreter: ScriptHost, counts: ScriptCounts) -> None:
         self._interpreter = interpreter
         self._counts = counts
 
     def node(self, address: int, command: int, data: memoryview) -> int:
-        """Give a parameter to the node at a word of the graph, or read one; the bytes moved."""
+        """Give a parameter to the node at a word of the graph, or read one; return the bytes moved."""
         tag = command >> _TAG_SHIFT & 0xFF
         try:
             if command & 0xF == Command.SET_PARAMETER:
@@ -78,7 +73,7 @@ class GraphServices:
         raise ScriptFault("service", f"node command {command & 0xF}: scripts may use 2 and 3")
 
     def arc(self, arc: int, command: int, data: memoryview) -> int:
-        """Write data to an arc (8) or read it (9); the bytes moved, as many as fit or are there."""
+        """Write data to an arc (8) or read it (9); return the bytes moved, as many as fit or are there."""
         buffer = self._arc(arc)
         if command == _ARC_WRITE:
             size = min(len(data), buffer.free)
@@ -94,7 +89,6 @@ class GraphServices:
         raise ScriptFault("service", f"arc command {command}: they are {_ARC_WRITE} and {_ARC_READ}")
 
     def application(self, number: int, *parameters: int) -> None:
-        """Call a function of the application."""
         callback = self._interpreter.callbacks.get(number)
         if callback is None:
             raise ScriptFault("service", f"the application has no callback {number}")
@@ -102,7 +96,7 @@ class GraphServices:
         callback(first, second, third)
 
     def io_settings(self, io: int, command: int, data: memoryview) -> int:
-        """Set (2) or read (3) the three settings of an IO; the bytes moved."""
+        """Set (2) or read (3) the three settings of an IO; return the bytes moved."""
         ports = self._interpreter.state.ports
         if not 0 <= io < len(ports):
             raise ScriptFault("service", f"there is no IO {io}; they are 0 to {len(ports) - 1}")
@@ -120,7 +114,7 @@ class GraphServices:
         return size
 
     def time(self, time_format: int) -> tuple[int, int]:
-        """The time in a format 41 to 44: low and high word."""
+        """Return the time in a format 41 to 44: low and high word."""
         ticks = int(self._interpreter.clock() * _TIME_UNITS[time_format])
         bits = 32 if time_format in _SHORT_TIMES else 64
         ticks &= (1 << bits) - 1
@@ -145,7 +139,6 @@ class GraphScripts:
     """The scripts of a graph, those of the table and those that are nodes."""
 
     def __init__(self, interpreter: ScriptHost) -> None:
-        """Create a machine for each script."""
         self.counts: Final = ScriptCounts()
         self._log: Callable[[str], None] = interpreter.log
         graph = interpreter.state.graph
@@ -173,13 +166,11 @@ class GraphScripts:
     def run_script(
         self, number: int, *, flag: bool = False, r0: int | None = None, r1: int | None = None
     ) -> None:
-        """Run a script of the table, with the flag and r0 and r1 set before."""
         machine = self._table[number] if number < len(self._table) else None
         if machine is not None:
             self._run(f"script {number}", machine, flag=flag, r0=r0, r1=r1)
 
     def run_node(self, node: Node) -> None:
-        """Run a script node."""
         for half in node.arcs[:1]:
             machine = self._nodes.get(half.arc)
             if machine is not None:

@@ -1,4 +1,4 @@
-"""Why a graph whose inputs have more to give stands still."""
+"""Reasons why a graph whose inputs have more to give stands still."""
 
 from aisrv.graph.nodes.arcs import ArcBuffer, jitter_for_size
 from aisrv.graph.run.live import LiveGraph
@@ -6,7 +6,7 @@ from aisrv.graph.run.node_entry import NodeEntry
 
 
 def standstill(live: LiveGraph) -> tuple[str, ...]:
-    """Return the reasons, none while something moves or where all input was taken."""
+    """Return the reasons, none while something moves or when all input was taken."""
     if live.waits_for is not None or not live.at_rest or live.runs_by_scripts:
         return ()
     state = live.interpreters[0].state

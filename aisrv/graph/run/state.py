@@ -1,4 +1,4 @@
-"""What a graph is while it runs: its memory by bank, its arcs and its IOs. Interpreters share it."""
+"""State of a running graph: its memory by bank, its arcs and its IOs. Interpreters share it."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -18,10 +18,10 @@ MOST_MEMORY: Final = 64 << 20
 
 
 class GraphState:
-    """The memory of a graph and what lies in it.
+    """The memory of a graph and its contents.
 
-    `retained` is the memory of a graph that ran before, bank by bank, for a warm boot. Raises GraphError
-    where the words want more memory than `MOST_MEMORY`.
+    `retained` is the memory of a graph that ran before, bank by bank, for a warm boot. Raises GraphError if
+    the words want more memory than `MOST_MEMORY`.
     """
 
     def __init__(self, graph: Graph, retained: Mapping[int, bytes] | None = None) -> None:
@@ -46,15 +46,15 @@ class GraphState:
         self.arcs: Final = tuple(
             self._arc_buffer(number, arc, number in lent) for number, arc in enumerate(graph.arcs)
         )
-        """The buffer of each arc; None where it is the memory of a script."""
+        """Buffer of each arc; None for the memory of a script."""
         self.debug_registers: Final = [0] * (graph.header.arc_debug_words // 2)
-        """64 bits each, 16 a page."""
+        """Registers of 64 bits each, 16 a page."""
         self.ports: Final = tuple(self._port(number) for number in range(len(graph.ios)))
 
     def watch_arcs(self, callbacks: Mapping[int, Callback], clock: Callable[[], float]) -> None:
         """Clear the debug registers, and have arcs use them as the words say. Raises GraphError.
 
-        `callbacks` are called, by number, where the command of an arc says so; `clock` gives seconds.
+        Commands of arcs call `callbacks` by number; `clock` gives seconds.
         """
         self.debug_registers[:] = [0] * len(self.debug_registers)
         debug = ArcDebug(self.debug_registers, self.arcs, callbacks, clock)

@@ -16,12 +16,12 @@ from aisrv.graph.run.state import GraphState
 TOP: Final = 3
 """Scores of an inference."""
 MOST_SCORES: Final = 4096
-"""Bytes of an output up to which they are taken for scores."""
+"""Largest output, in bytes, that is taken for scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArcStatus:
-    """An arc: bytes there, its size, and what was lost or made up."""
+    """An arc: its filled bytes, its size, its losses and fillings."""
 
     number: int
     filled: int
@@ -34,18 +34,17 @@ class ArcStatus:
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """A node, and what it has done since RESET."""
+    """A node, with its counters since RESET."""
 
     name: str
     calls: int
     consumed: int
-    """Bytes."""
     produced: int
     errors: int
     inferences: int | None = None
-    """Of an AI engine as a node; None for other nodes."""
+    """Inferences of an AI engine as a node; None for other nodes."""
     top: tuple[tuple[int, int], ...] = ()
-    """The largest bytes of its last output, as int8: index and value."""
+    """Largest bytes of its last output, as int8: index and value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +72,9 @@ class DebugRegister:
 
     arc: int
     register: int
-    """Its number, 16 a page."""
+    """Number, 16 a page."""
     does: str
-    """What the arc does with it at each write."""
+    """Action of the arc at each write."""
     value: int
 
 
@@ -84,23 +83,20 @@ class GraphStatus:
     """A graph at one moment."""
 
     waits_for: str | None
-    """Why it does not run; None while it does."""
+    """Reason why it does not run; None while it does."""
     runs: int
     visits: int
-    """Nodes examined."""
     arcs: tuple[ArcStatus, ...]
     nodes: tuple[NodeStatus, ...]
     ios: tuple[IoStatus, ...]
     pins: tuple[tuple[str, bool], ...]
     scripts: ScriptStatus | None = None
-    """None without scripts."""
     registers: tuple[DebugRegister, ...] = ()
     standstill: tuple[str, ...] = ()
-    """Why it stands still though inputs have more to give; empty while it does not."""
+    """Reasons for a standstill though inputs have more to give; empty while it runs."""
 
 
 def graph_status(live: LiveGraph, pins: Iterable[Pin] = ()) -> GraphStatus:
-    """Return the state of a graph now."""
     first = live.interpreters[0]
     arcs = (arc for arc in first.state.arcs if arc is not None)
     nodes = []

@@ -17,7 +17,7 @@ OPAQUE: Final = 1
 
 @dataclass(slots=True)
 class Code:
-    """Assembled code with its parameters; `nodes` are the words that the positions of nodes go to."""
+    """Assembled code with its parameters; `nodes` are the words for the positions of nodes."""
 
     words: list[int] = field(default_factory=list)
     parameters: bytes = b""
@@ -70,7 +70,7 @@ def _data(item: Data | Label | Line, messages: Messages) -> Data | None:
 
 
 def _layout(block: DataBlock, messages: Messages) -> tuple[dict[str, int], bytes]:
-    """Offsets of the labels in a block of data, and its bytes."""
+    """Return offsets of the labels in a block of data, and its bytes."""
     offsets: dict[str, int] = {}
     parts: list[bytes] = []
     at = 0

@@ -61,7 +61,7 @@ class ScriptText:
     heap: list[str] = field(default_factory=list)
 
     def lines(self, tag: int = 0) -> list[str]:
-        """All lines, as they stand between `script` and `end`."""
+        """Return all lines, as they stand between `script` and `end`."""
         lines = ["script_code", *(line for _, line in self.code)]
         if self.parameters:
             lines += [f"script_parameters {tag}", *self.parameters]
@@ -107,7 +107,7 @@ def _with_labels(code: list[tuple[int, str]], labels: set[int], end: int) -> lis
 
 
 def _data_lines(data: bytes, labels: set[int], letter: str) -> list[str]:
-    """Bytes as data lines, cut where labels are."""
+    """Return bytes as data lines, cut at labels."""
     lines = []
     cuts = sorted({0, len(data), *labels})
     for start, end in zip(cuts, [*cuts[1:], cuts[-1]], strict=True):
@@ -120,13 +120,13 @@ def _data_lines(data: bytes, labels: set[int], letter: str) -> list[str]:
 
 
 def _is_same(words: Sequence[int], text: ScriptText, line: type[LineAssembler]) -> bool:
-    """Whether lines assemble to words, references to labels and nodes apart."""
+    """Check whether lines assemble to words, references to labels and nodes apart."""
     got = _assembled([each for _, each in text.code], line)
     return got is not None and got == _masked(words)
 
 
 def _raw_where_needed(walk: "_Walk", assembler: type[LineAssembler]) -> list[tuple[int, str]]:
-    """The lines, with data lines in the place of those that assemble to other words."""
+    """Return the lines, with data lines in place of those that assemble to other words."""
     lines = []
     for at, line in walk.lines():
         size = length(Instruction.from_word(walk.words[at]))
@@ -139,7 +139,7 @@ def _raw_where_needed(walk: "_Walk", assembler: type[LineAssembler]) -> list[tup
 
 
 def _assembled(lines: list[str], assembler: type[LineAssembler]) -> list[int] | None:
-    """The words of lines, their references zero; None where they are not instructions."""
+    """Return the words of lines, their references zero; None if they are not instructions."""
     messages = Messages()
     parsed = parse_text("\n".join(["script 0", "script_code", *lines]), Path("code"), messages)
     references = [line.split() for line in lines]
@@ -161,7 +161,7 @@ def _assembled(lines: list[str], assembler: type[LineAssembler]) -> list[int] | 
 
 
 def _masked(words: Sequence[int]) -> list[int]:
-    """Words without the distances of jumps and the offsets of labels."""
+    """Return words without the distances of jumps and the offsets of labels."""
     masked = list(words)
     at = 0
     while at < len(words):
@@ -204,7 +204,7 @@ class _Walk:
         self.labels: dict[str, set[int]] = {"param": set(), "heap": set()}
 
     def lines(self) -> list[tuple[int, str]]:
-        """Each line with the index of its word."""
+        """Return each line with the index of its word."""
         lines = []
         at = 0
         while at < len(self.words):
@@ -238,20 +238,19 @@ class _Walk:
     # The operands of the table.
 
     def register(self, _at: int, instruction: Instruction, element: Reg) -> str:
-        """The name of a register; nothing for one that is absent."""
+        """Return the name of a register; nothing for one that is absent."""
         index: int = getattr(instruction, element.field)
         if element.optional and index == NO_REGISTER:
             return ""
         return _name(index)
 
     def registers(self, _at: int, instruction: Instruction, _: RegList) -> str:
-        """The registers up to the first absent one."""
+        """Return the registers up to the first absent one."""
         places = (instruction.dst, instruction.src1, instruction.src2, instruction.src3, instruction.src4)
         given = places[: places.index(NO_REGISTER)] if NO_REGISTER in places else places
         return " ".join(map(_name, given))
 
     def value(self, at: int, instruction: Instruction, _: Value) -> str:
-        """`x` or `alu a x`."""
         value = self.operand(at, instruction)
         if instruction.opar == 0:
             return value
@@ -260,7 +259,6 @@ class _Walk:
         return f"{_ALU_NAMES[instruction.opar]} {_name(instruction.src1)} {value}"
 
     def operand(self, at: int, instruction: Instruction, _: Operand | None = None) -> str:
-        """A constant or a register."""
         constant = instruction.constant
         if constant is not None:
             return str(constant)
@@ -276,11 +274,10 @@ class _Walk:
         return f"#{kind.name.lower()} {number_of(bits, kind)}"
 
     def type(self, _at: int, instruction: Instruction, _: TypeName) -> str:
-        """The name of a type."""
         return self.line.type_name(_type(_constant(instruction)))
 
     def label(self, at: int, instruction: Instruction, element: LabelOf) -> str:
-        """The label at an offset, or the node at a position."""
+        """Return the label at an offset, or the node at a position."""
         if length(instruction) == 1:
             raise _NoTextError
         offset = self.words[at + 1]
@@ -294,7 +291,6 @@ class _Walk:
         return f"{element.block[0].upper()}{offset}"
 
     def target(self, at: int, instruction: Instruction, _: Target) -> str:
-        """The label that a jump goes to."""
         target = at + _constant(instruction)
         if target not in self.starts:
             raise _NoTextError
@@ -302,7 +298,7 @@ class _Walk:
         return f"L{target}"
 
     def pointer(self, _at: int, instruction: Instruction, element: Pointer) -> str:
-        """A register in brackets, and its offset."""
+        """Return a register in brackets, and its offset."""
         name = _name(getattr(instruction, element.field))
         if instruction.low & PRE:
             return f"[ {name} {_constant(instruction)} ]{'+' if instruction.low & UPDATE else ''}"
@@ -311,15 +307,12 @@ class _Walk:
         return f"[ {name} ]"
 
     def bits(self, _at: int, instruction: Instruction, _: BitRange) -> str:
-        """The lowest and the highest bit."""
         return f"| {instruction.low & 63} {instruction.low >> 6 & 63} |"
 
     def service(self, _at: int, instruction: Instruction, _: Service) -> str:
-        """The number of a service."""
         return str(instruction.low & 63)
 
     def count(self, _at: int, instruction: Instruction, _: Count) -> str:
-        """A number of places."""
         return str(_constant(instruction))
 
 

@@ -23,7 +23,7 @@ LABEL_VALUE: Final = 0x014
 
 
 class Condition(IntEnum):
-    """When an instruction is done."""
+    """Condition of an instruction."""
 
     ALWAYS = 0
     IF_YES = 1
@@ -31,7 +31,7 @@ class Condition(IntEnum):
 
 
 class Type(IntEnum):
-    """DTYPE: how a register's value is read."""
+    """DTYPE: type by which a register's value is read."""
 
     UINT8 = 0
     UINT16 = 1
@@ -94,7 +94,7 @@ JUMP_BITS: Final = 3 << 12
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """A word taken apart. SRC3, SRC4, SRC2 and K12 overlap: `low` is bits 13:0."""
+    """A decoded word. SRC3, SRC4, SRC2 and K12 overlap: `low` is bits 13:0."""
 
     condition: int
     op: int
@@ -105,13 +105,11 @@ class Instruction:
 
     @classmethod
     def from_word(cls, word: int) -> Self:
-        """Take a word apart."""
         return cls(
             word >> 30, word >> 27 & 7, word >> 22 & 31, word >> 18 & 15, word >> 14 & 15, word & 0x3FFF
         )
 
     def word(self) -> int:
-        """The word."""
         head = self.condition << 30 | self.op << 27 | self.opar << 22
         return head | self.dst << 18 | self.src1 << 14 | self.low
 
@@ -137,22 +135,21 @@ class Instruction:
 
     @property
     def constant(self) -> int | None:
-        """The short constant of K12; None where it names a register or the next word."""
+        """Short constant of K12; None if it names a register or the next word."""
         return self.k12 - _BIAS if self.k12 >= 1 << 5 else None
 
 
 def short(value: int) -> int:
-    """K12 of a short constant."""
+    """Return K12 of a short constant."""
     return value + _BIAS
 
 
 def is_short(value: int) -> bool:
-    """Whether a constant fits K12."""
     return SHORT_LOWEST <= value <= SHORT_HIGHEST
 
 
 def value_bits(value: float, kind: Type) -> int:
-    """The 32 bits of a literal; OverflowError where it does not fit."""
+    """Return the 32 bits of a literal. Raises OverflowError."""
     if kind == Type.FLOAT:
         bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
         return bits

@@ -1,4 +1,4 @@
-"""One line of a script becomes its words: the operands of the table of instructions, read from text."""
+"""Assembler of one line of a script: the operands of the table of instructions, read from text."""
 
 import re
 from collections.abc import Callable
@@ -62,7 +62,7 @@ class Reference:
 
 
 class LineAssembler:
-    """Assembles one line; `at` is the index of its word, and `references` get what is known later."""
+    """Assembles one line; `at` is the index of its word, and `references` get unresolved words."""
 
     def __init__(self, line: Line, at: int, references: list[Reference]) -> None:
         self.place = line.place
@@ -76,7 +76,7 @@ class LineAssembler:
         self.second: list[int] = []
 
     def assemble(self) -> list[int]:
-        """The words of the line. Raises AssemblyError."""
+        """Return the words of the line. Raises AssemblyError."""
         condition = 0
         if self.peek() in CONDITIONS:
             condition = CONDITIONS[self.take()]
@@ -95,24 +95,22 @@ class LineAssembler:
         return [word, *self.second]
 
     def low_bits(self, form: Form) -> int:
-        """What bits 13:0 of an instruction have besides its operands."""
+        """Return bits 13:0 of an instruction besides its operands."""
         return form.low
 
     @staticmethod
     def type_name(kind: Type) -> str:
-        """The name of a type in `set`."""
         return f"#{kind.name.lower()}"
 
     # The operands of the table.
 
     def read_register(self, element: Reg) -> None:
-        """A register, or 12 where an optional one is absent."""
+        """Read a register, or 12 for an absent optional one."""
         if not element.is_public:
             absent = element.optional and self.peek() not in REGISTERS
             self.fields[element.field] = NO_REGISTER if absent else self.register()
 
     def read_list(self, _: RegList) -> None:
-        """Registers of `save` and `restore`."""
         self.fields["dst"] = self.register()
         places = ("src1", "src2", "src3", "src4")
         given: list[int] = []
@@ -121,11 +119,10 @@ class LineAssembler:
         self.fields.update(zip(places, self.padded(given, len(places)), strict=True))
 
     def padded(self, given: list[int], count: int) -> list[int]:
-        """Registers of a list, with 12 in the places of those that are absent."""
+        """Return registers of a list, with 12 in the places of those that are absent."""
         return given + [NO_REGISTER] * (count - len(given))
 
     def read_value(self, _: Value) -> None:
-        """`x` or `alu a x`."""
         word = self.peek()
         if word in ALU:
             self.take()
@@ -137,26 +134,25 @@ class LineAssembler:
         self.low |= self.operand()
 
     def read_operand(self, _: Operand) -> None:
-        """A constant or a register."""
         self.low |= self.operand()
 
     def read_type(self, _: TypeName) -> None:
-        """DTYPE by its name, behind `#`."""
+        """Read DTYPE by its name, behind `#`."""
         self.low |= short(type_of(self.take()))
 
     def read_label(self, element: LabelOf) -> None:
-        """The name of a label or a node, which the next word is for."""
+        """Read the name of a label or a node, which the next word is for."""
         name = self.take().removeprefix("#")
         self.references.append(Reference(element.block, name, self.place, self.at + 1))
         self.low |= LABEL_VALUE
         self.second = [0]
 
     def read_target(self, _: Target) -> None:
-        """The name of a label of the code."""
+        """Read the name of a label of the code."""
         self.references.append(Reference("label", self.take(), self.place, self.at))
 
     def read_pointer(self, element: Pointer) -> None:
-        """A register in brackets, with an offset inside or behind."""
+        """Read a register in brackets, with an offset inside or behind."""
         self._expect("[")
         self.fields[element.field] = self.register()
         if self.peek() == "]":
@@ -173,35 +169,32 @@ class LineAssembler:
             self.low |= UPDATE if closing == "]+" else 0
 
     def read_bits(self, _: BitRange) -> None:
-        """The lowest and the highest bit."""
         lsb, msb = self.bits(31)
         if lsb > msb:
             raise AssemblyError(f"the lower bit, {lsb}, is above the upper one, {msb}")
         self.low |= msb << 6 | lsb
 
     def read_service(self, _: Service) -> None:
-        """The number of a service."""
         self.low |= self._number("a service", 63)
 
     def read_count(self, _: Count) -> None:
-        """A number of places."""
         self.low |= short(self._number("a count", MOST_DELETED))
 
     # Values.
 
     def bits(self, most: int) -> tuple[int, int]:
-        """The lower and the upper bit of a range, each up to `most`."""
+        """Return the lower and the upper bit of a range, each up to `most`."""
         self._expect("|")
         lsb, msb = self._number("a bit", most), self._number("a bit", most)
         self._expect("|")
         return lsb, msb
 
     def offset_behind(self) -> int:
-        """K12 of `[ r ]`."""
+        """Return K12 of `[ r ]`."""
         return NO_VALUE
 
     def offset(self) -> int:
-        """K12 of the offset of a pointer."""
+        """Return K12 of the offset of a pointer."""
         word = self.take()
         value = integer(word)
         if value is None or not is_short(value):
@@ -209,7 +202,7 @@ class LineAssembler:
         return short(value)
 
     def operand(self) -> int:
-        """K12 of a register, a short constant, or a long one, which goes to the next word."""
+        """Return K12 of a register, a short constant, or a long one, which goes to the next word."""
         word = self.take()
         if word in REGISTERS:
             return REGISTERS[word]
@@ -224,11 +217,11 @@ class LineAssembler:
         return self.constant(word, value, kind)
 
     def literal(self, word: str, kind: Type) -> float | None:
-        """The number that a word is, None where it is none of its type."""
+        """Return the number in a word, None if it is none of its type."""
         return number(word) if kind in FLOATS else integer(word)
 
     def constant(self, word: str, value: float, kind: Type) -> int:
-        """K12 of a constant, and the next word where it is a long one."""
+        """Return K12 of a constant, and put a long one in the next word."""
         if kind == Type.INT32 and is_short(int(value)):
             return short(int(value))
         try:
@@ -240,11 +233,9 @@ class LineAssembler:
     # Tokens.
 
     def peek(self) -> str:
-        """The next token, empty at the end."""
         return self.tokens[self.next] if self.next < len(self.tokens) else ""
 
     def take(self) -> str:
-        """Take a token that must be there."""
         token = self.peek()
         if not token:
             raise AssemblyError("the instruction ends too early")
@@ -257,7 +248,6 @@ class LineAssembler:
             raise AssemblyError(f"expected {wanted}, not {shown(token)}")
 
     def register(self) -> int:
-        """Take a register that must be there."""
         word = self.take()
         if word not in REGISTERS:
             raise AssemblyError(f"{shown(word)} is not a register{nearest(word, REGISTERS)}")
@@ -272,7 +262,7 @@ class LineAssembler:
 
 
 def tokens_of(text: str) -> list[str]:
-    """The words and signs of a line, without its comment."""
+    """Return the words and signs of a line, without its comment."""
     return _TOKEN.findall(text.partition(";")[0])
 
 
@@ -295,7 +285,7 @@ def form_of(tokens: list[str]) -> Form:
 
 
 def _fits(tokens: list[str], text: tuple[Element, ...]) -> bool:
-    """Whether tokens may be this text, up to its first operand of unknown length."""
+    """Check whether tokens may be this text, up to its first operand of unknown length."""
     for element, token in zip(text, [*tokens, *[""] * len(text)], strict=False):
         if isinstance(element, str):
             if token != element:
@@ -311,7 +301,7 @@ def _fits(tokens: list[str], text: tuple[Element, ...]) -> bool:
 
 
 def type_of(word: str) -> Type:
-    """The type with a name, `#` before it or not. Raises AssemblyError."""
+    """Return the type with a name, `#` before it or not. Raises AssemblyError."""
     name = word.removeprefix("#")
     if name not in TYPE_NAMES:
         raise AssemblyError(f"unknown type {shown(word)}{nearest(name, TYPE_NAMES)}")

@@ -54,7 +54,6 @@ class ScriptMachine:
         self.reset()
 
     def reset(self) -> None:
-        """Clear registers and heap."""
         self.registers = [Register() for _ in range(self.register_count)]
         self.stack = [Register() for _ in range(max(self.stack_size, 1))]
         self.heap[:] = bytes(len(self.heap))
@@ -62,7 +61,7 @@ class ScriptMachine:
         self.flag = False
 
     def run(self, *, flag: bool = False, r0: int | None = None, r1: int | None = None) -> Fault | None:
-        """Run from the start with a flag, and r0 and r1 where given; the fault that ended it, or None."""
+        """Run from the start with a flag, and r0 and r1 if given; return the fault that ended it, or None."""
         self.flag = flag
         self.pc = self.depth = self.calls = 0
         for index, value in enumerate((r0, r1)):
@@ -80,7 +79,7 @@ class ScriptMachine:
             return Fault(fault.kind, fault.text, at, word)
 
     def _step(self) -> bool:
-        """Do one instruction; False when the run ends."""
+        """Run one instruction; return False when the run ends."""
         if not 0 <= self.pc < len(self.words):
             raise ScriptFault("memory", f"the code has words 0 to {len(self.words) - 1}, not {self.pc}")
         instruction = Instruction.from_word(self.words[self.pc])
@@ -98,13 +97,11 @@ class ScriptMachine:
     # Registers and the stack
 
     def read(self, index: int) -> Register:
-        """The register of an operand; reading sp1 pops."""
         if index == STACK_PUSH:
             return self.pop()
         return self.place(index)
 
     def write(self, index: int, value: int, kind: int) -> None:
-        """Set a register, type word included; writing sp1 pushes."""
         if index == STACK_PUSH:
             if self.depth >= self.stack_size:
                 raise ScriptFault("stack", f"the stack has {self.stack_size} places")
@@ -118,7 +115,6 @@ class ScriptMachine:
             self.registers[index] = new
 
     def place(self, index: int) -> Register:
-        """A register, or the top of the stack. Raises ScriptFault."""
         if index == STACK_TOP:
             return self.stack[max(self.depth - 1, 0)]
         if index >= len(self.registers):
@@ -126,21 +122,18 @@ class ScriptMachine:
         return self.registers[index]
 
     def pop(self) -> Register:
-        """Take the top of the stack. Raises ScriptFault."""
         if not self.depth:
             raise ScriptFault("stack", "the stack is empty")
         self.depth -= 1
         return self.stack[self.depth]
 
     def number(self, index: int) -> int:
-        """The value of a register as integer; 0 where the operand is absent."""
         if index == NO_REGISTER:
             return 0
         register = self.read(index)
         return integer_of(number_of(register.value, register.kind))
 
     def operand(self, instruction: Instruction) -> Register:
-        """The value of K12: a constant, the next word, or a register."""
         constant = instruction.constant
         if constant is not None:
             return Register(constant & 0xFFFFFFFF, Type.INT32)
@@ -151,13 +144,11 @@ class ScriptMachine:
         return Register(self.words[self.at + 1], type_of(instruction.src2))
 
     def place_of(self, index: int) -> Register:
-        """The register of an operand that is changed where it is. Raises ScriptFault."""
         if index == STACK_PUSH:
             raise ScriptFault("register", "the type of sp1 cannot be set")
         return self.place(index)
 
     def memory(self, pointer: Register, offset: int, size: int, *, write: bool) -> memoryview:
-        """Bytes from an offset of what a pointer points into. Raises ScriptFault."""
         is_heap = bool(pointer.type & HEAP)
         memory = memoryview(self.heap) if is_heap else self.parameters
         what = "heap" if is_heap else "parameters"

@@ -1,4 +1,4 @@
-"""What the instructions of scripts do, each a function of the machine and the instruction."""
+"""Functions of the instructions of scripts, each of the machine and the instruction."""
 
 from collections.abc import Callable
 from typing import Final
@@ -33,7 +33,7 @@ from aisrv.graph.script.values import (
 )
 
 HEAP: Final = 1 << 24
-"""The bit of a type word that says that a pointer counts from the heap."""
+"""Bit of a type word that says that a pointer counts from the heap."""
 ARC_READ: Final = 9
 IO_READ: Final = 3
 NODE_READ: Final = 3
@@ -50,13 +50,12 @@ def test(machine: Machine, instruction: Instruction) -> None:
 
 
 def assign(machine: Machine, instruction: Instruction) -> None:
-    """Write the value to DST."""
     value = _value(machine, instruction)
     machine.write(instruction.dst, value.value, value.type)
 
 
 def _value(machine: Machine, instruction: Instruction) -> Register:
-    """The value of a test or an assignment: an operand, or what the ALU makes of SRC1 and an operand."""
+    """Return the value of a test or an assignment: an operand, or the ALU's result of SRC1 and an operand."""
     if instruction.opar == NORM:
         return _norm(machine, instruction)
     second = machine.operand(instruction)
@@ -118,7 +117,7 @@ def set_pointer(machine: Machine, instruction: Instruction) -> None:
 
 
 def _address(pointer: Register, low: int) -> int:
-    """The address that a pointer and bits 13:0 give; the pointer is updated where they say so."""
+    """Return the address that a pointer and bits 13:0 give; they may update the pointer."""
     constant = (low & 0xFFF) - 2048
     if low & (UPDATE | PRE) == 0:
         return pointer.value
@@ -167,7 +166,6 @@ def extract_bits(machine: Machine, instruction: Instruction) -> None:
 
 
 def swap(machine: Machine, instruction: Instruction) -> None:
-    """Exchange two registers."""
     second, first = machine.read(instruction.src1), machine.read(instruction.dst)
     values = (first.value, first.type, second.value, second.type)
     machine.write(instruction.src1, values[0], values[1])
@@ -175,7 +173,7 @@ def swap(machine: Machine, instruction: Instruction) -> None:
 
 
 def delete(machine: Machine, instruction: Instruction) -> None:
-    """Take places off the stack; the upper one goes to a register where one is named."""
+    """Take places off the stack; the upper one goes to a register if one is named."""
     count = _constant(instruction)
     if not 0 <= count <= machine.depth:
         raise ScriptFault("stack", f"{count} places of {machine.depth} cannot be deleted")
@@ -204,7 +202,7 @@ def branch(machine: Machine, instruction: Instruction) -> None:
 
 
 def return_(machine: Machine, _: Instruction) -> bool:
-    """Go back behind the call; False outside of one, which ends the run."""
+    """Go back behind the call; return False outside of one, which ends the run."""
     if not machine.calls:
         return False
     machine.calls -= 1
@@ -286,7 +284,7 @@ def _constant(instruction: Instruction) -> int:
 
 
 def _bit_range(instruction: Instruction) -> tuple[int, int]:
-    """The lowest bit and the mask of the bits from there."""
+    """Return the lowest bit and the mask of the bits from there."""
     lsb, msb = instruction.low & 63, instruction.low >> 6 & 63
     if not lsb <= msb < 32:
         raise ScriptFault("opcode", f"bits {lsb} to {msb}")
@@ -294,13 +292,13 @@ def _bit_range(instruction: Instruction) -> tuple[int, int]:
 
 
 def _register_list(instruction: Instruction) -> list[int]:
-    """The registers of `save` and `restore`, in the order of the text."""
+    """Return the registers of `save` and `restore`, in the order of the text."""
     places = (instruction.dst, instruction.src1, instruction.src2, instruction.src3, instruction.src4)
     return [index for index in places if index != NO_REGISTER]
 
 
 def _modulo(register: Register, value: int, step: int) -> int:
-    """A value moved by a step in BASE to BASE + SIZE - 1; without a SIZE, anywhere."""
+    """Return a value moved by a step in BASE to BASE + SIZE - 1; without a SIZE, anywhere."""
     base, size = register.type >> 14 & 0x3FF, register.type >> 4 & 0x3FF
     return base + (value - base + step) % size if size else value + step
 

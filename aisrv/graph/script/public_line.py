@@ -1,4 +1,4 @@
-"""Lines of scripts as the public compiler of December 2024 assembles them, with what is odd about them."""
+"""Lines of scripts as the public compiler of December 2024 assembles them, oddities included."""
 
 import struct
 from typing import Final

@@ -6,7 +6,7 @@ from aisrv.graph.script.instructions import Type
 
 
 class ScriptFault(Exception):
-    """What ends a run: `kind` is register, stack, memory, opcode, service or limit."""
+    """End of a run: `kind` is register, stack, memory, opcode, service or limit."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind} fault: {text}")
@@ -23,12 +23,12 @@ class Register:
 
     @property
     def kind(self) -> Type:
-        """DTYPE; ScriptFault where there is none with that number."""
+        """DTYPE. Raises ScriptFault for an unknown number."""
         return type_of(self.type & 15)
 
 
 def type_of(code: int) -> Type:
-    """The type with a number; ScriptFault where there is none."""
+    """Return the type with a number. Raises ScriptFault for an unknown one."""
     try:
         return Type(code)
     except ValueError:

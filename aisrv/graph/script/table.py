@@ -1,7 +1,7 @@
-"""The instructions of scripts: of each its text, its fields, and what it does.
+"""The instructions of scripts: the text, the fields, and the function of each.
 
-Assembler, disassembler and machine read this table. A text is a row of words that stand as they are, and of
-operands, which say the fields of the word that they are in.
+Assembler, disassembler and machine read this table. A text is a row of literal words, and of operands, which
+say their fields of the word.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from aisrv.graph.script.interface import Machine
 
 @dataclass(frozen=True, slots=True)
 class Reg:
-    """A register in a field; one that is optional is 12 where it is absent."""
+    """A register in a field; one that is optional is 12 if it is absent."""
 
     field: str
     optional: bool = False
@@ -97,20 +97,19 @@ Element = (
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An instruction. `opar` is None where the value says it."""
+    """An instruction. `opar` is None if the value says it."""
 
     op: int
     opar: int | None
     text: tuple[Element, ...]
     meaning: Callable[[Machine, Instruction], bool | None]
-    """Carries it out; False ends the run."""
+    """Runs it; returns False to end the run."""
     low: int = 0
-    """What bits 13:0 have besides its operands."""
+    """Bits 13:0 besides its operands."""
     src1: int = 0
-    """SRC1 where no operand is in it."""
+    """SRC1 if no operand is in it."""
 
     def has(self, *kinds: type) -> bool:
-        """Whether it has an operand of these kinds."""
         return any(isinstance(element, kinds) for element in self.text)
 
 
@@ -159,28 +158,28 @@ FORMS: Final = (
     _special(Special.RETURN, "return", meaning=meanings.return_, low=NO_VALUE),
     Form(MOVE, None, (DST, "=", Value()), meanings.assign),
 )  # fmt: skip
-"""All instructions. Where a text fits several, or a word has several texts, the first counts."""
+"""All instructions. If a text fits several, or a word has several texts, the first counts."""
 
 CONDITIONS: Final = {"if_yes": Condition.IF_YES, "if_no": Condition.IF_NO, "if_not": Condition.IF_NO}
-"""The words before an instruction that is done by the flag."""
+"""Words before an instruction that depends on the flag."""
 
 _BY_OPAR: Final = {(form.op, form.opar): form for form in reversed(FORMS)}
 
 
 def form_of(instruction: Instruction) -> Form | None:
-    """The instruction that a word is; None where there is none."""
+    """Return the instruction of a word, or None."""
     return _BY_OPAR.get((instruction.op, instruction.opar)) or _BY_OPAR.get((instruction.op, None))
 
 
 def length(instruction: Instruction) -> int:
-    """Words of an instruction: two where its K12 says that the next word is its value."""
+    """Return the words of an instruction: two if its K12 says that the next word is its value."""
     form = form_of(instruction)
     may_be_long = form is not None and form.has(Value, Operand, LabelOf)
     return 2 if may_be_long and instruction.k12 < 1 << 5 and instruction.k12 & LONG else 1
 
 
 def code_length(words: Sequence[int]) -> int:
-    """Words of the code that a run can reach: parameters follow it.
+    """Return the number of words that a run can reach: parameters follow them.
 
     The words do not say where code ends, so it is found by its flow: every instruction goes on to the next,
     except an unconditional jump or return. Jumps out of the words lead nowhere.

@@ -1,4 +1,4 @@
-"""Values of script registers: 32 bits that are read by a type, and arithmetic on what is read."""
+"""Values of script registers: 32 bits that are read by a type, and arithmetic on them."""
 
 import math
 import operator
@@ -15,13 +15,13 @@ _UNSIGNED_BITS: Final = {Type.UINT8: 8, Type.UINT16: 16, Type.UINT32: 32, Type.T
 
 
 def signed(value: int, bits: int = 32) -> int:
-    """The low bits of a number as a signed one."""
+    """Return the low bits of a number as a signed one."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def number_of(bits: int, kind: Type) -> Number:
-    """The number that 32 bits are, read by a type."""
+    """Return the number that 32 bits are, read by a type."""
     if kind == Type.FLOAT:
         real: float = struct.unpack("<f", struct.pack("<I", bits))[0]
         return real
@@ -34,7 +34,7 @@ def number_of(bits: int, kind: Type) -> Number:
 
 
 def bits_of(value: Number, kind: Type) -> int:
-    """The bits of a number as a type: integers wrap, floats are rounded, and truncated to integers."""
+    """Return the bits of a number as a type: integers wrap, floats are rounded, and truncated to integers."""
     if kind == Type.FLOAT:
         bits: int = struct.unpack("<I", struct.pack("<f", single(value)))[0]
         return bits
@@ -47,7 +47,7 @@ def bits_of(value: Number, kind: Type) -> int:
 
 
 def single(value: Number) -> float:
-    """A number rounded to IEEE single precision."""
+    """Round a number to IEEE single precision."""
     try:
         real: float = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
@@ -63,7 +63,7 @@ def _half(value: float) -> bytes:
 
 
 def integer_of(value: Number) -> int:
-    """A number as 32-bit signed integer: truncated, held at the ends; NaN is 0."""
+    """Return a number as 32-bit signed integer: truncated, held at the ends; NaN is 0."""
     if isinstance(value, int):
         return value
     if math.isnan(value):
@@ -76,7 +76,7 @@ def _far(value: float) -> int:
 
 
 def result_type(first: Type, second: Type) -> Type:
-    """The type of a result: fp32 with a float, u32 of two unsigned, else i32."""
+    """Return the type of a result: fp32 with a float, u32 of two unsigned, else i32."""
     if first in FLOATS or second in FLOATS:
         return Type.FLOAT
     return Type.UINT32 if first in UNSIGNED and second in UNSIGNED else Type.INT32
@@ -105,7 +105,7 @@ ARITHMETIC: Final[dict[int, Callable[[Number, Number], Number]]] = {
     15: lambda a, b: max(abs(a), abs(b)),
     16: lambda a, b: min(abs(a), abs(b)),
 }
-"""Operations of the ALU on numbers, by OPAR."""
+"""ALU operations on numbers, by OPAR."""
 
 BITWISE: Final[dict[int, Callable[[int, int], int]]] = {
     5: operator.or_,
@@ -117,7 +117,7 @@ BITWISE: Final[dict[int, Callable[[int, int], int]]] = {
     11: lambda a, b: a | 1 << (b & 31),
     12: lambda a, b: a & ~(1 << (b & 31)),
 }
-"""Operations of the ALU on integers, by OPAR."""
+"""ALU operations on integers, by OPAR."""
 
 COMPARISONS: Final[dict[int, Callable[[Number, Number], bool]]] = {
     0: operator.eq,
@@ -135,7 +135,7 @@ SHR: Final = 9
 
 
 def normalize(value: int) -> tuple[int, int]:
-    """A value shifted left until bit 31 is set, and by how much; 0 gives 0 and 32."""
+    """Shift a value left until bit 31 is set; return also by how much: 0 gives 0 and 32."""
     value &= 0xFFFFFFFF
     if not value:
         return 0, 32

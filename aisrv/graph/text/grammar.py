@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 
 class Kind(StrEnum):
-    """What a field of a tag is."""
+    """Kind of a field of a tag."""
 
     INT = "a whole number"
     NUMBER = "a number"
@@ -14,7 +14,7 @@ class Kind(StrEnum):
 
 
 class Section(StrEnum):
-    """Where a tag belongs; the value is the tag that opens the section."""
+    """Section of a tag; the value is the tag that opens it."""
 
     GRAPH = "the graph"
     FORMAT = "format_index"
@@ -25,7 +25,7 @@ class Section(StrEnum):
 
 
 class Tag(NamedTuple):
-    """A tag: the sections that take it, its fields, and how many of them must be there."""
+    """A tag: the sections that take it, its fields, and how many of them are required."""
 
     sections: tuple[Section, ...]
     fields: tuple[Kind, ...]
@@ -155,5 +155,5 @@ EVERY_TAG: Final = tuple(sorted({*OPENERS, *TAGS, *ALIASES, *WITHOUT_EFFECT, "en
 
 
 def node_name(name: str) -> str:
-    """The name of a node as manifests have it."""
+    """Return the name of a node as manifests have it."""
     return NODE_ALIASES.get(name, name)

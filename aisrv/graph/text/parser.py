@@ -97,7 +97,7 @@ class _Parser:
                 yield from self._with_includes(read_lines(path, line.place, self.messages), (*files, path))
 
     def _file(self, place: Place, words: tuple[str, ...]) -> Path | None:
-        """The file that the number of a path and a name give."""
+        """Return the file that the number of a path and a name give."""
         index = integer(words[0]) if len(words) > 1 else None
         if index is None:
             self.messages.error(place, "a file is given as the number of its path and its name")
@@ -253,7 +253,7 @@ def _indexes(line: Line, messages: Messages) -> tuple[int, ...] | None:
 
 
 def _whole_bytes(word: str) -> str:
-    """A number of bytes of the first grammar, which may have a fraction, rounded up."""
+    """Return a number of bytes of the first grammar, which may have a fraction, rounded up."""
     value = number(word)
     return word if value is None else str(math.ceil(value))
 

@@ -36,7 +36,7 @@ class DataBlock:
 
     @property
     def tag(self) -> int:
-        """The number behind the tag that opens the block."""
+        """Number behind the tag that opens the block."""
         return int(self.opening.values[0]) if self.opening.values else 0
 
 
@@ -49,35 +49,33 @@ class TextSection:
     statements: dict[str, list[Statement]] = field(default_factory=dict)
     blocks: dict[str, DataBlock] = field(default_factory=dict)
     prefix: str = ""
-    """What a subgraph puts before the names of its nodes."""
+    """Prefix of a subgraph for the names of its nodes."""
     default_bank: int = 0
-    """The VID where the text names none."""
+    """VID if the text names none."""
 
     @property
     def place(self) -> Place:
-        """Where the section opens."""
         return self.opening.place
 
     def find(self, tag: str) -> Statement | None:
-        """The last statement with a tag."""
+        """Return the last statement with a tag."""
         return self.statements[tag][-1] if tag in self.statements else None
 
     def every(self, tag: str) -> list[Statement]:
-        """All statements with a tag."""
         return self.statements.get(tag, [])
 
     def whole(self, tag: str, default: int = 0) -> int:
-        """The first value of a tag, or a default."""
+        """Return the first value of a tag, or a default."""
         found = self.find(tag)
         return int(found.values[0]) if found else default
 
     def real(self, tag: str, default: float) -> float:
-        """The first value of a tag as a real number, or a default."""
+        """Return the first value of a tag as a real number, or a default."""
         found = self.find(tag)
         return float(found.values[0]) if found else default
 
     def place_of(self, tag: str) -> Place:
-        """Where a tag stands, or where the section opens."""
+        """Return the place of a tag, or else of the section's start."""
         found = self.find(tag)
         return found.place if found else self.place
 
@@ -95,7 +93,7 @@ class Subgraph:
 
 @dataclass(slots=True)
 class GraphText:
-    """A parsed text; `order` is every section that takes arcs or names, as they come."""
+    """A parsed text; `order` is every section that takes arcs or names, in order of appearance."""
 
     graph: TextSection
     formats: dict[int, TextSection] = field(default_factory=dict)

@@ -33,7 +33,7 @@ class FileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a text: where it is, its words before the comment, and all of it for data lines."""
+    """A line of a text: its place, its words before the comment, and all of it for data lines."""
 
     place: Place
     words: tuple[str, ...]
@@ -50,14 +50,13 @@ class Data:
 
 
 class DataReader(Protocol):
-    """Reads a data line; None where a line is not data."""
+    """Reads a data line; errors go to `messages`; None if a line is not data."""
 
-    def __call__(self, line: Line, messages: Messages, /) -> Data | None:
-        """Read a line; errors go to `messages`."""
+    def __call__(self, line: Line, messages: Messages, /) -> Data | None: ...
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; FileError where it is not a regular file, too large or not there."""
+    """Read the text of a file. Raises FileError."""
     try:
         data = read_regular(path, LARGEST_FILE)
     except FileNotFoundError:
@@ -68,7 +67,7 @@ def read_text(path: Path) -> str:
 
 
 def read_lines(path: Path, place: Place, messages: Messages) -> list[Line]:
-    """The lines of a file; none, and an error at `place`, where it cannot be read."""
+    """Read the lines of a file; none, and an error at `place`, if it cannot be read."""
     try:
         return split_lines(read_text(path), str(path))
     except FileError as error:
@@ -77,7 +76,7 @@ def read_lines(path: Path, place: Place, messages: Messages) -> list[Line]:
 
 
 def split_lines(text: str, name: str) -> list[Line]:
-    """The lines that have words, comments taken off; `name` is the file's name in messages."""
+    """Split the lines that have words, without comments; `name` is the file's name in messages."""
     lines = []
     for number, each in enumerate(text.split("\n"), 1):
         words = tuple(each.partition(";")[0].replace(",", " ").split())
@@ -87,7 +86,7 @@ def split_lines(text: str, name: str) -> list[Line]:
 
 
 def integer(word: str) -> int | None:
-    """A whole number as texts write them: decimal, `0x…` or `h…`; None for another word."""
+    """Read a whole number as texts write them: decimal, `0x…` or `h…`; None for another word."""
     if not _INTEGER.fullmatch(word):
         return None
     if word[0] == "h":
@@ -96,13 +95,13 @@ def integer(word: str) -> int | None:
 
 
 def hexadecimal(word: str) -> int | None:
-    """A number in hexadecimal, with or without `h` or `0x` in front."""
+    """Read a number in hexadecimal, with or without `h` or `0x` in front."""
     bare = word[1:] if word[:1] == "h" else word
     return int(bare, 16) if re.fullmatch(r"(0[xX])?[0-9a-fA-F]{1,30}", bare) else None
 
 
 def number(word: str) -> float | None:
-    """A finite number, whole or not; None for another word."""
+    """Read a finite number, whole or not; None for another word."""
     whole = integer(word)
     if whole is not None:
         return float(whole)
@@ -114,12 +113,12 @@ def number(word: str) -> float | None:
 
 
 def is_data_line(line: Line) -> bool:
-    """Whether a line starts as data lines do: a count, then a type."""
+    """Check whether a line starts as data lines do: a count, then a type."""
     return _DATA_LINE.match(line.text) is not None
 
 
 def read_data(line: Line, messages: Messages, *, hex_is_zero: bool = False) -> Data | None:
-    """Read `n type; v1 … vn`; None where the line is not data.
+    """Read `n type; v1 … vn`; None if the line is not data.
 
     A value too wide for its type gives a warning and its low bits. `hex_is_zero` reads `0x…` as 0, as the
     public compiler does in the parameters of scripts.

@@ -45,7 +45,7 @@ class _Subgraph:
         self.prefix += f"{self.given.name}_"
 
     def sections(self) -> list[TextSection]:
-        """The subgraph's nodes, scripts and arcs as sections of the graph."""
+        """Return the subgraph's nodes, scripts and arcs as sections of the graph."""
         given = self.given
         if len(self.files) > DEEPEST or self.files[-1] in self.files[:-1]:
             self.messages.error(
@@ -82,7 +82,7 @@ class _Subgraph:
         return found
 
     def _format(self, section: TextSection) -> int:
-        """The number of a format in the graph: that of an equal one, or a new one."""
+        """Return the number of a format in the graph: that of an equal one, or a new one."""
         formats = self.parent.formats
         wanted = _meaning(section)
         for number, other in formats.items():

@@ -1,7 +1,7 @@
 """A plan of the arena as a picture: operators from left to right, offsets upwards.
 
-As SVG, which names every buffer when it is pointed at, and as PNG with Pillow, each buffer is a rectangle. As
-text, each field names the tensor that is there, and the buffers that make the peak follow.
+As SVG, which names every buffer under the pointer, and as PNG with Pillow, each buffer is a rectangle. As
+text, each field names its tensor, and the buffers that make the peak follow.
 """
 
 import io
@@ -17,21 +17,19 @@ from aisrv.model.control_flow import flat
 ROWS: Final = 24
 """Lines of the text, each a share of the arena."""
 HEIGHT: Final = 480
-"""Pixels for the arena."""
 _MARGIN: Final = 70
 _TOP: Final = 64
 _LEGEND: Final = 34
-"""Height of the middle of the legend."""
 _NARROWEST: Final = 660
-"""Pixels: the legend needs as much."""
+"""Width in pixels that the legend needs."""
 _NAMES: Final = 130
 _STEP: Final = 36
 _FONT: Final = 11
 _COLORS: Final = ("#8fb8de", "#f4b393", "#b5d99c", "#d9b8e0", "#f2d98d", "#9fd8cb", "#e3a5b0", "#c3c7cf")
 _LONGEST_NAME: Final = 60
-"""Characters: converters join the names of all layers that they fuse."""
+"""Characters of a name: converters join the names of all layers that they fuse."""
 _WIDEST_IMAGE: Final = 1 << 16
-"""Pixels: beyond that the image alone would take gigabytes."""
+"""Width in pixels beyond which the image alone would take gigabytes."""
 _SCRATCH_COLOR: Final = "#dddddd"
 _LINE_COLOR: Final = "#444444"
 _HEAD_COLOR: Final = "#b00020"
@@ -40,12 +38,12 @@ _BOUND_COLOR: Final = "#2255aa"
 
 @dataclass(frozen=True, slots=True)
 class PlanSummary:
-    """What a plan takes, and which buffers are alive at its fullest step."""
+    """Size of a plan, and the buffers that are alive at its fullest step."""
 
     head: int
     lower_bound: int
     fullest_step: int
-    """A step as in Allocation: k + 1 is operator k."""
+    """Step as in Allocation: k + 1 is operator k."""
     fullest: tuple[Allocation, ...]
     """Buffers alive then, largest first."""
     highest: tuple[Allocation, ...]
@@ -90,7 +88,6 @@ def to_text(model: Model, plan: ArenaPlan, rows: int = ROWS) -> str:
 
 
 def step_name(model: Model, step: int) -> str:
-    """Name a step as in Allocation."""
     return "the input" if step < 1 else f"operator {step - 1} ({model.operators[step - 1].name})"
 
 
@@ -112,7 +109,7 @@ def _grid(model: Model, plan: ArenaPlan, rows: int) -> list[str]:
 
 
 def _rows(allocation: Allocation, head: int, rows: int) -> range:
-    """The lines whose middle a buffer covers, one line where it covers none."""
+    """Return the lines whose middle a buffer covers, at least one line."""
     first = (2 * rows * allocation.offset + head) // (2 * head)
     last = (2 * rows * (allocation.offset + allocation.size) + head) // (2 * head)
     return range(min(first, rows - 1), max(last, min(first, rows - 1) + 1))
@@ -152,7 +149,6 @@ class Picture:
 
 
 def picture(model: Model, plan: ArenaPlan, height: int = HEIGHT) -> Picture:
-    """Lay out a plan."""
     model = flat(model)
     scale = height / max(plan.head, 1)
     bottom = _TOP + height
@@ -199,7 +195,6 @@ def _axis(head: int) -> list[int]:
 
 
 def to_svg(drawing: Picture) -> str:
-    """Draw as SVG."""
     return render(
         "arena.svg.j2",
         drawing=drawing,
@@ -214,10 +209,7 @@ def to_svg(drawing: Picture) -> str:
 
 
 def to_png(drawing: Picture) -> bytes:
-    """Draw as PNG with Pillow; ModuleNotFoundError where it is not installed.
-
-    GraphError for more operators than an image is wide.
-    """
+    """Draw as PNG with Pillow. Raises ModuleNotFoundError, GraphError for more operators than pixels."""
     from PIL import Image, ImageDraw
 
     if drawing.width > _WIDEST_IMAGE:

@@ -1,8 +1,8 @@
-"""What different engines compute for every tensor of one model, and where two of them part.
+"""Tensors of one model in different engines, and the first one that differs.
 
 Some engines keep all their tensors: `kernels` and `kernels:NAME` by an arena in which none shares memory,
-`tflm` by TensorFlow Lite Micro's own means, `tflite` and `litert` by TensorFlow Lite's. These two compute
-ADD in place: inputs of an ADD read back as its output, and are left out ("The INT8 kernel engine", section
+`tflm` by TensorFlow Lite Micro's own means, `tflite` and `litert` by TensorFlow Lite's. These two compute ADD
+in place: inputs of an ADD read back as its output, and are left out ("The INT8 kernel engine", section
 Oracles and their traps). All others show outputs alone.
 """
 
@@ -32,11 +32,11 @@ _ARENA: Final = 256 * 1024 * 1024
 
 
 class EngineError(GraphError):
-    """An engine that is not there, or does not run the model."""
+    """An engine that is missing, or does not run the model."""
 
 
 def run_kernels(data: bytes, inputs: Sequence[bytes], backend: str) -> Tensors:
-    """Run a graph of kernels once: all outputs of its operators; KernelError."""
+    """Run a network of kernels once: all outputs of its operators. Raises KernelError."""
     graph = load_graph(data, find_backend(backend), planner=plan_apart)
     for buffer, value in zip(graph.inputs, inputs, strict=True):
         buffer[:] = memoryview(value).cast("b")
@@ -45,7 +45,7 @@ def run_kernels(data: bytes, inputs: Sequence[bytes], backend: str) -> Tensors:
 
 
 def run_tflm(data: bytes, inputs: Sequence[bytes]) -> Tensors:
-    """Run TensorFlow Lite Micro once; EngineError with what its binding says."""
+    """Run TensorFlow Lite Micro once. Raises EngineError with its text."""
     try:
         from tflite_micro.python.tflite_micro import runtime
     except ModuleNotFoundError:
@@ -66,7 +66,7 @@ def run_tflm(data: bytes, inputs: Sequence[bytes]) -> Tensors:
 
 
 def _run_tensorflow(name: str, package: str, module: str) -> Callable[[bytes, Sequence[bytes]], Tensors]:
-    """Return what runs the reference kernels of a package of TensorFlow Lite once."""
+    """Return a function that runs the reference kernels of a package of TensorFlow Lite once."""
 
     def run(data: bytes, inputs: Sequence[bytes]) -> Tensors:
         try:
@@ -100,14 +100,12 @@ def _run_tensorflow(name: str, package: str, module: str) -> Callable[[bytes, Se
 
 
 run_tflite = _run_tensorflow("tflite", "tflite-runtime", "tflite_runtime.interpreter")
-"""Run tflite-runtime's reference kernels once; EngineError with what its binding says."""
 
 run_litert = _run_tensorflow("litert", "ai-edge-litert", "ai_edge_litert.interpreter")
-"""Run LiteRT's reference kernels once; EngineError with what its binding says."""
 
 
 def run_interpreter(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors:
-    """Run the interpreter of any kind once, which shows its outputs alone; EngineError with what it says."""
+    """Run the interpreter of any kind once, which shows its outputs alone. Raises EngineError."""
     model = read_model(data)
     try:
         interpreter = create_interpreter(kind)
@@ -129,11 +127,11 @@ _WHOLE: Final[Mapping[str, Callable[[bytes, Sequence[bytes]], Tensors]]] = {
     "tflite": run_tflite,
     "litert": run_litert,
 }
-"""The engines that show every tensor, besides our kernels."""
+"""Engines that show every tensor, besides our kernels."""
 
 
 def run_engine(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors:
-    """Run an engine once; KernelError, ModelFileError. Some engines show what a model puts out alone."""
+    """Run an engine once. Raises KernelError, ModelFileError. Some engines show outputs alone."""
     if kind.name == KERNELS:
         return run_kernels(data, inputs, kind.backend or default_backend())
     if kind.name == NO_MODEL:
@@ -143,7 +141,7 @@ def run_engine(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensor
 
 
 def _computed(model: Model) -> list[int]:
-    """Tensors that operators write, of types that can be compared."""
+    """Return the tensors that operators write, of types that can be compared."""
     return [
         index
         for operator in model.operators
@@ -160,17 +158,17 @@ def _arrays(model: Model, inputs: Sequence[bytes]) -> list[npt.NDArray[Any]]:
 
 
 class TensorDifference(NamedTuple):
-    """How far two engines are apart in one tensor."""
+    """Distance of two engines in one tensor."""
 
     elements: int
     differing: int
     largest: float
-    """Largest absolute difference; infinite where one of two floats is not a number."""
+    """Largest absolute difference; infinite if one of two floats is not a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One tensor in two engines; `difference` is None where one of them could not be read."""
+    """One tensor in two engines; `difference` is None if one of them could not be read."""
 
     operator: Operator
     tensor: int
@@ -178,7 +176,7 @@ class Comparison:
 
 
 def compare(model: Model, one: Tensors, other: Tensors) -> tuple[Comparison, ...]:
-    """Compare what operators wrote, in execution order."""
+    """Compare the outputs of operators, in execution order."""
     found = []
     for operator in model.operators:
         for index in operator.outputs:

@@ -1,4 +1,4 @@
-"""An engine of a comparison in a process of its own: where it crashes, the comparison goes on."""
+"""An engine of a comparison in a process of its own: if it crashes, the comparison goes on."""
 
 import multiprocessing
 import os
@@ -13,10 +13,7 @@ from aisrv.protocol.engine_kind import EngineKind
 
 
 def run_apart(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors:
-    """Run an engine once in a process of its own; EngineError where it does not run the model, or dies of it.
-
-    `data` is the model's file; `inputs` are the bytes of its input tensors.
-    """
+    """Run an engine once in a process of its own. EngineError if it refuses the model, or dies of it."""
     context = multiprocessing.get_context("spawn")
     answers, answering = context.Pipe(duplex=False)
     process = context.Process(target=_answer, args=(answering, kind, data, list(inputs)))
@@ -42,7 +39,7 @@ def run_apart(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors
 
 
 def _answer(answering: Connection, kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> None:
-    """Send what the engine computes, or why it does not; what it prints goes to standard error."""
+    """Send the engine's results, or its error; its output goes to standard error."""
     os.dup2(2, 1)
     try:
         answer: Tensors | str = run_engine(kind, data, inputs)
@@ -52,7 +49,6 @@ def _answer(answering: Connection, kind: EngineKind, data: bytes, inputs: Sequen
 
 
 def _ending(code: int) -> str:
-    """Describe the exit code of a process that did not answer."""
     if code >= 0:
         return f"ended with exit code {code}"
     try:

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def render(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever a template shows
-    """Render a template with values; everything that goes into it is escaped, a name it lacks is an error."""
+    """Render a template with values; everything in it is escaped, and an unknown name is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

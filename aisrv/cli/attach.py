@@ -35,7 +35,7 @@ async def attach_devices(
     """Run devices with their models, and plug all of them into the kernel.
 
     With `spidev` the SPI port of the first is /dev/spidev0.0, and so on. Raises VhciError, CuseError,
-    ModelRefused, OSError where a file cannot be had, XcoreError for a board with more than a node has.
+    ModelRefused, OSError, XcoreError for a board with more than a node has.
     """
     vhci = vhci or Vhci()
     vhci.check()
@@ -55,10 +55,7 @@ async def attach_devices(
 
 
 async def run_attached(devices: DeviceSet, vhci: Vhci, *, spidev: bool = False) -> int:
-    """Keep devices plugged in until SIGINT or SIGTERM, or until the kernel has detached all of them.
-
-    Returns the exit code.
-    """
+    """Keep devices plugged in until SIGINT, SIGTERM, or the kernel's detach; return the exit code."""
     code = 0
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with (

@@ -1,4 +1,4 @@
-"""`aisrv backends`: the engines and kernel backends that there are, and which of them are installed."""
+"""`aisrv backends`: the known engines and kernel backends, and which of them are installed."""
 
 import json
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ class Backend(NamedTuple):
     origin: str
     missing: str | None = None
     detail: str | None = None
-    """What serves under this name here, where that is not always the same."""
+    """Name of the implementation, if that depends on the machine."""
 
 
 def list_backends() -> list[Backend]:
@@ -41,7 +41,7 @@ def _detail(name: str) -> str | None:
 
 
 def _native() -> tuple[str | None, str | None]:
-    """Say why there are no native kernels, else which variant of them this processor runs."""
+    """Return why there are no native kernels, else which variant of them this processor runs."""
     from aisrv.kernels.backends.native.library import NativeError, load
 
     try:

@@ -1,4 +1,4 @@
-"""`aisrv boards`: the boards that there are, and a drawing of one."""
+"""`aisrv boards`: the known boards, and a drawing of one."""
 
 import dataclasses
 import enum
@@ -23,7 +23,7 @@ _BOOT_NAMES: Final = {command: memory for memory, command in BOOT_MEMORIES.items
 
 
 def board_values(board: Board) -> dict[str, Any]:
-    """Return a board as JSON has it: its fields, and under "demand" what each tile gives it."""
+    """Return a board for JSON: its fields, and under "demand" the needs of each tile."""
     values = dataclasses.asdict(board)
     for engine, spec in zip(values["engines"], board.engines, strict=True):
         engine["kind"] = str(spec.kind)

@@ -1,4 +1,4 @@
-"""`aisrv completion`: what makes a shell complete the three commands and the values of their options."""
+"""`aisrv completion`: shell scripts that complete the three commands and the values of their options."""
 
 import os
 from pathlib import Path

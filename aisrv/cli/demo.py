@@ -31,17 +31,16 @@ class Verdict:
     """One image through the device."""
 
     index: int
-    """Place among the shipped test images."""
     label: int
     digit: int
-    """What the network says."""
+    """Answer of the network."""
     scores: tuple[int, ...]
     """Output tensor, int8, per digit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the demo saw."""
+    """Result of the demo."""
 
     verdicts: tuple[Verdict, ...]
     times: Timings
@@ -49,16 +48,15 @@ class Result:
     host_seconds: float
     """Wall time of one write, inference and read, mean over all images."""
     device_time: str = ""
-    """What the device says of one inference, with the band; empty where it does not say."""
+    """Time of one inference from the device, with the band; empty if unknown."""
 
     @property
     def right(self) -> int:
-        """Images classified as labeled."""
         return sum(verdict.digit == verdict.label for verdict in self.verdicts)
 
 
 def classify_digits(device: str, indices: Sequence[int], seen: Callable[[Verdict], None]) -> Result:
-    """Load the digits network into a device and classify test images by index; raises HostError."""
+    """Load the digits network into a device and classify test images by index. Raises HostError."""
     images = digits.test_images()
     model = digits.model_bytes()
     with AiServer.open(device) as server:
@@ -78,7 +76,7 @@ def classify_digits(device: str, indices: Sequence[int], seen: Callable[[Verdict
 
 
 def _device_time(server: AiServer) -> str:
-    """The first line of the device's summary; nothing of a device that has none."""
+    """Return the first line of the device's summary; empty for a device that has none."""
     try:
         first = server.profile().partition("\n")[0]
     except HostError:
@@ -87,7 +85,7 @@ def _device_time(server: AiServer) -> str:
 
 
 def example_files() -> dict[str, bytes]:
-    """Return the networks and the inputs of IMAGE_FILES, as the files of their names have them."""
+    """Return the networks and the inputs of IMAGE_FILES as files."""
     from host_tools.tensors.npy import npy_file
 
     spec = TensorSpec((1, digits.IMAGE_SIDE, digits.IMAGE_SIDE, 1))

@@ -21,27 +21,27 @@ if TYPE_CHECKING:
     from aisrv.model import Tensor
 
     EngineRun: TypeAlias = Callable[[EngineKind, bytes, Sequence[bytes]], Tensors]
-    """Runs an engine once on a model's file and inputs; KernelError, ModelFileError."""
+    """Runs an engine once on a model's file and inputs. Raises KernelError, ModelFileError."""
 
 PEERS: Final = {"tflm": "tflite_micro", "tflite": "tflite_runtime", "litert": "ai_edge_litert"}
 """Engines to compare our kernels with, the nearest to the device first, and the packages that they need."""
 
 DIFFERENT = 1
-"""Exit code where the engines differ, and for every error."""
+"""Exit code if the engines differ, and for every error."""
 
 
 class EngineResult(NamedTuple):
-    """How an engine ran the model."""
+    """Result of one engine."""
 
     engine: EngineKind
     tensors: int
     """Tensors of the run that can be read."""
     failure: str | None = None
-    """Why it did not run; None where it did."""
+    """Error of the run, or None."""
 
 
 class EnginesDiff(NamedTuple):
-    """How two engines ran a model, and how far apart they are; nothing is compared where one did not run."""
+    """Results of two engines and their differences; nothing is compared unless both ran."""
 
     results: tuple[EngineResult, ...]
     comparisons: "tuple[Comparison, ...]"
@@ -62,8 +62,7 @@ def diff_model(
 ) -> EnginesDiff:
     """Run a model once in both engines, on random inputs if there are none.
 
-    Each runs in a process of its own, unless `run` is another way. EngineError for inputs that do not fit,
-    ModelFileError.
+    Each runs in a process of its own, unless `run` is another way. Raises EngineError, ModelFileError.
     """
     from aisrv.analysis.engine_comparison import EngineError, compare
     from aisrv.kernels.errors import KernelError
@@ -92,7 +91,6 @@ def diff_model(
 
 
 def _apart(comparisons: "Sequence[Comparison]") -> "list[tuple[Comparison, TensorDifference]]":
-    """Return the tensors that differ, in execution order."""
     compared = ((each, each.difference) for each in comparisons)
     return [(each, found) for each, found in compared if found is not None and found.differing]
 
@@ -136,7 +134,7 @@ def _engine_error(text: str) -> "EngineError":
 
 
 def default_engines() -> tuple[EngineKind, EngineKind]:
-    """Return our kernels and the best peer that is installed; EngineError where there is none."""
+    """Return our kernels and the best peer that is installed. Raises EngineError if there is none."""
     for name, package in PEERS.items():
         if find_spec(package) is not None:
             return EngineKind(KERNELS), EngineKind(name)
@@ -146,7 +144,7 @@ def default_engines() -> tuple[EngineKind, EngineKind]:
 def report(diff: EnginesDiff) -> str:
     """Describe the result in a line or two for each tensor that differs, the first difference above all.
 
-    Where an engine did not run, there is a line for each engine.
+    If an engine did not run, there is a line for each engine.
     """
     if any(each.failure is not None for each in diff.results):
         return "\n".join(f"{each.engine}: {each.failure or 'ran the model'}" for each in diff.results)
@@ -170,7 +168,7 @@ def _line(each: "Comparison", difference: "TensorDifference") -> str:
 
 
 def diff_values(diff: EnginesDiff) -> dict[str, object]:
-    """Return the result as JSON has it; "largest" is null where one of two floats is not a number."""
+    """Return the result for JSON; "largest" is null if one of two floats is not a number."""
     skipped = sum(each.difference is None for each in diff.comparisons)
     return {
         "same": diff.same,

@@ -1,4 +1,4 @@
-"""`aisrv doctor`: what works on this machine, what is missing, and the command that helps."""
+"""`aisrv doctor`: working and missing parts of this machine, and the commands that help."""
 
 import json
 import platform
@@ -36,13 +36,13 @@ class Extra:
     """An extra of the package."""
 
     modules: tuple[str, ...]
-    """The modules that it brings."""
+    """Modules that it brings."""
     use: str
-    """What needs it."""
+    """Uses that need it."""
 
 
 RULE_FOLDERS: Final = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
-"""Where udev looks for rules."""
+"""Folders of udev's rules."""
 RULE: Final = (
     f'SUBSYSTEM=="usb", ATTR{{idVendor}}=="{USB_VENDOR_ID:04x}", '
     f'ATTR{{idProduct}}=="{USB_PRODUCT_ID:04x}", TAG+="uaccess"'
@@ -58,7 +58,6 @@ EXTRAS: Final = {
     "relocatable": Extra(("elftools", "unicorn"), "models as relocatable code"),
     "spi": Extra(("spidev",), "aisrv-host --device spi:B.D on hardware"),
 }
-"""Extras of the package."""
 
 
 NATIVE_USE: Final = "speed of --engine kernels"
@@ -70,7 +69,7 @@ VHCI_USE: Final = "aisrv attach"
 
 
 class State(StrEnum):
-    """How a check came out."""
+    """Result of a check."""
 
     WORKS = "works"
     MISSING = "missing"
@@ -87,13 +86,13 @@ class Finding:
     state: State
     detail: str
     helps: str | None = None
-    """The command that helps, where there is one."""
+    """Command that helps, or None."""
     use: str = ""
-    """What needs it; empty for what every device needs."""
+    """Uses that need it; empty for what every device needs."""
 
 
 def check_python() -> Finding:
-    """Say which Python and system this is; aisrv is tested on Linux alone."""
+    """Describe Python and the system; aisrv is tested on Linux alone."""
     detail = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     if sys.platform == "linux":
         return Finding("python", State.WORKS, detail)
@@ -124,7 +123,6 @@ async def check_engine(kind: EngineKind) -> Finding:
 
 
 def check_extras() -> Iterator[Finding]:
-    """Say which extras are installed."""
     for name, extra in EXTRAS.items():
         absent = [module for module in extra.modules if find_spec(module) is None]
         state = State.MISSING if absent else State.WORKS
@@ -133,7 +131,7 @@ def check_extras() -> Iterator[Finding]:
 
 
 def check_native() -> Finding:
-    """Say which variant of the native kernels this processor runs."""
+    """Describe the variant of the native kernels on this processor."""
     from aisrv.kernels.backends.native.library import NativeError, load
 
     try:
@@ -148,7 +146,7 @@ def check_native() -> Finding:
 
 
 def check_sandbox() -> Iterator[Finding]:
-    """Say which layers around the processes of models hold."""
+    """Describe the layers around the processes of models."""
     for layer in sandbox_layers():
         helps = "sudo apt-get install libseccomp2" if "libseccomp2" in layer.detail else None
         state = State.WORKS if layer.holds else State.MISSING
@@ -197,7 +195,7 @@ async def check_preload() -> Finding:
 
 
 def check_vhci(sysfs: Path = SYSFS) -> Finding:
-    """Look whether this machine's kernel takes devices, for `aisrv attach`."""
+    """Check whether this machine's kernel takes devices, for `aisrv attach`."""
     try:
         Vhci(sysfs).check()
     except (VhciError, OSError) as error:
@@ -208,7 +206,6 @@ def check_vhci(sysfs: Path = SYSFS) -> Finding:
 
 
 async def examine() -> list[Finding]:
-    """Make all checks."""
     kinds = dict.fromkeys((default_kind(), EngineKind("kernels")))
     kinds |= dict.fromkeys(EngineKind(kind) for kind, package in PACKAGES.items() if find_spec(package))
     blocking: tuple[Callable[[], Finding], ...] = (check_libusb, check_rule, check_vhci)
@@ -227,9 +224,9 @@ STYLES: Final = {State.WORKS: "green", State.MISSING: "yellow", State.BROKEN: "b
 
 
 def show(findings: Sequence[Finding]) -> Iterator[Text]:
-    """Yield lines: what every device needs, what only some uses need, and the verdict.
+    """Yield lines: needs of every device, needs of only some uses, and the verdict.
 
-    What works is first in each part. Below what does not is the command that helps.
+    Working parts are first. Below a missing one is the command that helps.
     """
     width = max(len(finding.name) for finding in findings)
     groups = {

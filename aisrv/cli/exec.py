@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 async def exec_program(argv: Sequence[str], devices: DeviceSet) -> int:
-    """Run a program that finds the devices where it looks for them; returns its exit code as shells do."""
+    """Run a program that finds the devices in their usual places; return its exit code as shells do."""
     with private_sockets("usbip", "spi") as (usbip, spi):
         listening = Listening(usbip_socket=Path(usbip), spi_socket=Path(spi))
         return await _exec_served(argv, devices, listening)
@@ -53,7 +53,7 @@ async def _exec_served(argv: Sequence[str], devices: DeviceSet, listening: Liste
 
 
 def is_python(program: str) -> bool:
-    """Whether a program is a Python interpreter, by its name, or a script for one, by its first line."""
+    """Check whether a program is a Python interpreter, by name, or a script for one, by its first line."""
     if Path(program).name.startswith("python"):
         return True
     path = shutil.which(program)

@@ -222,7 +222,7 @@ def _message(message: "Message") -> dict[str, Any]:
 
 
 def _values(compiled: "Compiled") -> dict[str, Any]:
-    """A compiled graph as JSON has it: words, memory in bytes by bank, nodes, arcs and warnings."""
+    """Return a compiled graph for JSON: words, memory in bytes by bank, nodes, arcs and warnings."""
     return {
         "words": compiled.words,
         "memory": [

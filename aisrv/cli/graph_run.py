@@ -1,4 +1,4 @@
-"""`aisrv graph run`: a graph without hosts, as fast as its inputs give, and what it has done at the end."""
+"""`aisrv graph run`: a graph without hosts, as fast as its inputs give, and its counters at the end."""
 
 import json
 from collections.abc import Sequence

@@ -52,7 +52,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Show or install the dissector for Wireshark.",
     ),
 }
-"""Where each subcommand is, and its line in the help."""
+"""Module and function of each subcommand, and its line in the help."""
 
 
 class AisrvGroup(JsonErrors, LazyGroup):

@@ -1,4 +1,4 @@
-"""What goes wrong where devices start or run, as one line and an exit code."""
+"""Errors of starting or running devices, as one line and an exit code."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,15 +15,15 @@ from aisrv.xcore.traps import XcoreError
 from flash_server.errors import FlashError
 
 DEVICE_ERRORS: Final = (DeviceFailed, ModelRefused, OSError, XcoreError, FlashError, SourceError)
-"""What may go wrong with devices whose boards are sound."""
+"""Errors of devices whose boards are sound."""
 
 
 @contextmanager
 def one_line_errors(*others: type[Exception]) -> Iterator[None]:
     """End the command with the first error that the block raises, alone or in groups.
 
-    A BoardError is wrong usage; DEVICE_ERRORS and `others` end it with exit code 1. What else is among the
-    errors of a group is raised with all of them.
+    A BoardError is wrong usage; DEVICE_ERRORS and `others` end it with exit code 1. Groups with other errors
+    are raised whole.
     """
     known: tuple[type[Exception], ...] = (BoardError, *DEVICE_ERRORS, *others)
     try:

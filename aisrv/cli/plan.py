@@ -1,4 +1,4 @@
-"""`aisrv plan`: where the tensors of a model lie in the arena, as text, JSON, SVG or PNG."""
+"""`aisrv plan`: places of the tensors of a model in the arena, as text, JSON, SVG or PNG."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def plan_file(path: Path, backend: str) -> "tuple[Model, ArenaPlan]":
-    """Plan a model file for a backend by name; KernelError, ModelFileError, OSError."""
+    """Plan a model file for a backend by name. Raises KernelError, ModelFileError, OSError."""
     from aisrv.kernels.backends.registry import find_backend
     from aisrv.kernels.graph.plan import plan_graph
     from aisrv.model.reader import read_model
@@ -27,7 +27,7 @@ def plan_file(path: Path, backend: str) -> "tuple[Model, ArenaPlan]":
 
 
 def plan_json(model: "Model", plan: "ArenaPlan") -> str:
-    """A plan as JSON: sizes and offsets in bytes, steps as in Allocation."""
+    """Return a plan as JSON: sizes and offsets in bytes, steps as in Allocation."""
     from aisrv.analysis.arena_drawing import summarize
     from aisrv.model.control_flow import flat
 

@@ -1,4 +1,4 @@
-"""`aisrv profile`: what models would take on the device, as tables, JSON, CSV or an HTML report."""
+"""`aisrv profile`: times and memory of models on the device, as tables, JSON, CSV or an HTML report."""
 
 import errno
 import math
@@ -24,7 +24,6 @@ class _Positive(click.FloatRange):
     """A number above 0; the range alone lets pass what is not a number."""
 
     def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the number."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number", param, ctx)
@@ -42,7 +41,6 @@ class _Flash(click.ParamType[str | float]):
     def convert(
         self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
     ) -> str | float:
-        """Read the path or the rate."""
         if value in ("server", "fast"):
             return value
         try:
@@ -53,7 +51,7 @@ class _Flash(click.ParamType[str | float]):
 
 @dataclass(frozen=True, slots=True)
 class DeviceSettings:
-    """Settings of the device that count more than those of a file; None leaves the file's."""
+    """Settings of the device that override those of a file; None leaves the file's."""
 
     threads: int | None = option(
         "--threads", type=click.IntRange(1, 5), help="Threads of an inference. [default: 1]"
@@ -108,7 +106,6 @@ class DeviceSettings:
     )
 
     def settings(self) -> "SuiteSettings":
-        """Return the settings as profiles take them."""
         from aisrv.analysis.profile import SuiteSettings
         from aisrv.inference.timings import Kernels, Memory
 
@@ -129,7 +126,7 @@ class DeviceSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """The form of the report; a table where none is given."""
+    """The form of the report; a table if none is given."""
 
     as_json: bool = option("--json", default=False, is_flag=True, help="Print JSON.")
     as_csv: bool = option("--csv", default=False, is_flag=True, help="Print CSV, one row for each operator.")
@@ -141,7 +138,7 @@ class ReportOptions:
 
 
 def _suite(models: tuple[Path, ...], file: Path | None) -> "Suite":
-    """Models of the command line, else of the file, on the configurations of the file, if there is one."""
+    """Return models of the command line, else of the file, on the file's configurations, if any."""
     from aisrv.analysis.profile import Configuration, Suite, SuiteModel, load_suite
 
     suite = Suite((), (Configuration(),)) if file is None else load_suite(file)
@@ -153,7 +150,7 @@ def _suite(models: tuple[Path, ...], file: Path | None) -> "Suite":
 
 
 def profile_suite(suite: "Suite", settings: "SuiteSettings", runs: int | None) -> "list[ModelProfile]":
-    """Profile all models of a suite on all its configurations, changed by settings; ProfileError."""
+    """Profile all models of a suite on all its configurations, changed by settings. Raises ProfileError."""
     from aisrv.analysis.profile import measure_host, profile_model
 
     profiles = []

@@ -23,7 +23,7 @@ from phy.usb.taps.capture_reader import Capture, CaptureError, read_capture
 
 DIFFERENT: Final = 1
 CUT: Final = 3
-"""Exit code where all answers are as recorded, and more may have been recorded than the file has."""
+"""Exit code if all answers are as recorded, and the file ends within a packet."""
 
 
 def _device(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
@@ -37,7 +37,7 @@ def _device(_context: click.Context, _parameter: click.Parameter, text: str | No
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How a capture is read, and what of its answers is compared."""
+    """Reading of a capture, and compared parts of its answers."""
 
     protocol: str = option(
         "--protocol",

@@ -33,12 +33,11 @@ from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
 
 _PIECE: Final = 4096
-"""Bytes that are read of standard input in one go."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Where the servers listen, and what ends them besides a signal; None is the board's own port."""
+    """Addresses of the servers, and what ends them besides a signal; None is the board's own port."""
 
     host: str = option(
         "--host", default=LOOPBACK, show_default=True, help="Address that USB/IP hosts reach it at."
@@ -75,7 +74,7 @@ class ServerOptions:
     )
 
     def listening(self, board: Board, jacdac: JacdacOptions) -> Listening:
-        """Return the ports that were given, and where there are none those of the board."""
+        """Return the ports that were given, or else those of the board."""
         usb, spi, flash = self.port, self.spi_port, self.flash_port
         if usb is None:
             usb = usbip.PORT if board.usb_port is None else board.usb_port
@@ -122,7 +121,7 @@ async def run_until_signal(
 
 
 def next_commands(service: Service) -> Iterator[str]:
-    """Yield what to type next: a command for the USB side, and one for the Jacdac bus where there is one."""
+    """Yield commands to type next: one for the USB side, and one for the Jacdac bus if there is one."""
     yield f"aisrv-host --device usbip:{service.usbip} info"
     for place in service.jacdac:
         if place.startswith("jacdac:"):
@@ -135,7 +134,6 @@ def engine_names(board: Board) -> str:
 
 
 async def read_to_end(file: int) -> None:
-    """Read a pipe, terminal or file until it ends."""
     with suppress(PermissionError):  # files and /dev/null never make a reader wait, and cannot be waited for
         while True:
             await trio.lowlevel.wait_readable(file)

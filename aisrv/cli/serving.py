@@ -1,4 +1,4 @@
-"""Devices that run with their models loaded, and the servers that hosts reach them through."""
+"""Devices with their models loaded, and the servers for their hosts."""
 
 import errno
 import gc
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from phy.jacdac.bus import JacdacBus
 
 SWITCH_SECONDS: Final = 0.0005
-"""How long a thread that plans a model may keep the interpreter from the event loop; Python's own is 5 ms."""
+"""Seconds that a thread that plans a model may keep the interpreter from the event loop; usually 5 ms."""
 
 
 @contextmanager
 def short_pauses() -> Iterator[None]:
-    """Let what runs beside the event loop hold it up less: threads that plan models, and the collector.
+    """Shorten the pauses of the event loop by other work: threads that plan models, and the collector.
 
-    What is there when the block begins, modules above all, is left out of garbage collections until its end:
-    a full one stops the process for as long as it takes to look at every object.
+    Objects that exist when the block begins, modules above all, are left out of garbage collections until its
+    end: a full one stops the process for as long as it takes to look at every object.
     """
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -58,13 +58,12 @@ def short_pauses() -> Iterator[None]:
 
 
 class DeviceSet(Struct, frozen=True):
-    """Devices to run: a board for each, the models that all of them load, and what wraps their ports."""
+    """Devices to run: a board for each, the models that all of them load, and the wrappers of their ports."""
 
     boards: Sequence[Board]
     models: Sequence[Path] = ()
     """Files of the models of engine 0, 1 and so on."""
     command: Command = Command.SET_MODEL_ARENA
-    """The command that loads the models."""
     usb: UsbOptions = field(default_factory=UsbOptions)
     spi: SpiOptions = field(default_factory=SpiOptions)
     status: StatusOptions = field(default_factory=StatusOptions)
@@ -77,20 +76,19 @@ class DevicePorts(Struct, frozen=True):
 
     usb: Sequence[HostPort]
     spi: Mapping[str, SpiPort]
-    """By bus and chip select, such as `0.0`."""
+    """Ports by bus and chip select, such as `0.0`."""
     flashes: "Sequence[tuple[FlashChip, Callable[[], Awaitable[None]]]]"
-    """All flash chips, device by device, each with what has its server read it again."""
+    """All flash chips, device by device, each with a function that has its server read it again."""
     jacdac: "JacdacBus | None"
-    """The bus of the first device that has one."""
+    """Bus of the first device that has one."""
     monitored: MonitoredPorts
-    """The monitors of the devices."""
     devices: Sequence[Device]
 
 
 class Listening(Struct, frozen=True):
-    """Where to listen: TCP ports, of which 0 is any that is free and None none at all, each on an address.
+    """TCP ports to listen at, each on an address; 0 is any that is free and None none at all.
 
-    USB/IP and SPI listen at a Unix socket in place of their port where one is given.
+    USB/IP and SPI listen at a Unix socket in place of their port if one is given.
     """
 
     host: str = LOOPBACK
@@ -101,21 +99,21 @@ class Listening(Struct, frozen=True):
     flash_host: str = LOOPBACK
     usbip_socket: Path | None = None
     jacdac: "JacdacListening | None" = None
-    """For the bus of the first device that has one."""
+    """Servers of the bus of the first device that has one."""
     spi_socket: Path | None = None
 
 
 class Service(Struct, frozen=True):
-    """Running devices and where their servers listen, as `HOST:PORT`, or for USB/IP and SPI `unix:PATH`."""
+    """Running devices and the addresses of their servers: `HOST:PORT`, or for USB/IP and SPI `unix:PATH`."""
 
     ports: DevicePorts
     usbip: str
     spi: str | None
-    """The SPI link server, where it was asked for."""
+    """Address of the SPI link server, if asked for."""
     flash: str | None
-    """The serprog server of the flash chip, where it was asked for."""
+    """Address of the serprog server of the flash chip, if asked for."""
     jacdac: Sequence[str] = ()
-    """The servers of the Jacdac bus, as `jacdac:HOST:PORT` and so on."""
+    """Servers of the Jacdac bus, as `jacdac:HOST:PORT` and so on."""
 
     def __str__(self) -> str:
         places = [f"usbip:{self.usbip}"]
@@ -131,9 +129,8 @@ class Service(Struct, frozen=True):
 async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterator[Service]:
     """Run devices with their models, and serve all of them over one USB/IP server.
 
-    Hosts know the devices as 1-1, 1-2 and so on, their SPI ports as 0.0, 1.0 and so on. Raises ModelRefused,
-    OSError or StorageError where an address or a file cannot be had, XcoreError for a board with more than a
-    node has.
+    Hosts know the devices as 1-1, 1-2 and so on, their SPI ports as 0.0, 1.0 and so on. Raises as
+    `run_devices`.
     """
     async with run_devices(devices) as ports, trio.open_nursery() as nursery:
 
@@ -193,9 +190,9 @@ def _listening_error(error: OSError, host: str, port: int, option: str) -> OSErr
 
 @asynccontextmanager
 async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
-    """Run devices with their models; yields the outside of the devices.
+    """Run devices with their models; yield the outside of the devices.
 
-    Raises ModelRefused, OSError or StorageError where a file cannot be had, XcoreError for a board with more
+    Raises ModelRefused, OSError or StorageError for addresses and files, XcoreError for a board with more
     than a node has.
     """
     engines = min(len(board.engines) for board in devices.boards)
@@ -219,7 +216,6 @@ async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
 
 @asynccontextmanager
 async def _load_devices(devices: DeviceSet, workers: WorkerPool) -> AsyncIterator[Sequence[Device]]:
-    """Run the devices, with the models in their engines."""
     async with open_devices(devices.boards, runner=workers.isolated, on_trap=devices.on_trap) as running:
         for engine, path in enumerate(devices.models):
             model = await trio.to_thread.run_sync(read_regular, path)

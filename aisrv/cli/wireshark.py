@@ -1,4 +1,4 @@
-"""`aisrv wireshark`: where the dissector is that names our commands, and where Wireshark looks for it."""
+"""`aisrv wireshark`: the dissector that names our commands, and its place in Wireshark."""
 
 import re
 import shutil

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from unicorn import Uc
 
 TRAP_PAGE: Final = 0x1FFF_0000
-"""Code returns here; it is executable and holds `bx lr`, which observers are called by."""
+"""Return address of code; it is executable and holds `bx lr`, by which observers are called."""
 OBSERVER: Final = TRAP_PAGE + 0x100
 STACK_TOP: Final = 0x3FFF_F000
 STACK_BYTES: Final = 64 * 1024
 SCRATCH: Final = STACK_TOP - STACK_BYTES - 0x10000
-"""Memory for the structures that a call is given."""
+"""Memory for the structures of a call."""
 SCRATCH_BYTES: Final = 0x4000
 
 _TRANSLATION_BYTES: Final = 4 << 20
@@ -31,9 +31,9 @@ _TRANSLATION_BYTES: Final = 4 << 20
 
 _BX_LR: Final = b"\x70\x47"
 _FULL_ACCESS: Final = 0x00F0_0000
-"""CPACR: coprocessors 10 and 11, the FPU."""
+"""Value of CPACR: coprocessors 10 and 11, the FPU."""
 _FPU_ON: Final = 0x4000_0000
-"""FPEXC."""
+"""Value of FPEXC."""
 
 _BLOCK_HOOK: Final = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p
@@ -51,10 +51,10 @@ class Machine:
     """One core with its memory map."""
 
     def __init__(self, core: Core, *, has_fpu: bool, seconds: float | None) -> None:
-        """Create one without flash and RAM. MachineError without `unicorn`.
+        """Create one without flash and RAM. Raises MachineError without `unicorn`.
 
-        Each call may take `seconds`; None is for who bounds them from outside. A limit costs 45 µs a call, in
-        which unicorn starts a thread.
+        Each call may take `seconds`; None is for callers who bound them from outside. A limit costs 45 µs a
+        call, in which unicorn starts a thread.
         """
         unicorn = _unicorn()
         self._error: type[Exception] = unicorn.UcError
@@ -83,13 +83,12 @@ class Machine:
         )
 
     def map_flash(self, flash: Memory) -> None:
-        """Map all of the flash, readable and executable."""
         span = flash.span
         prot = self._prot.UC_PROT_READ | self._prot.UC_PROT_EXEC
         self._uc.mem_map_ptr(span.start, span.end - span.start, prot, flash.host_address(span.start))
 
     def map_ram(self, ram: Memory, span: Span, *, executable: bool = False) -> None:
-        """Map the pages of a part of the RAM; pages that are there stay, and may become executable."""
+        """Map the pages of a part of the RAM; mapped ones stay, and may become executable."""
         prot = self._prot.UC_PROT_READ | self._prot.UC_PROT_WRITE
         if executable:
             prot |= self._prot.UC_PROT_EXEC
@@ -166,7 +165,7 @@ class Machine:
         return end
 
     def stop(self, error: BaseException) -> None:
-        """Stop the code that runs; the `call` of it raises the error."""
+        """Stop the running code; its `call` raises the error."""
         self._failure = error
         self._uc.emu_stop()
 
@@ -175,20 +174,20 @@ class Machine:
         self._uc.ctl_flush_tb()
 
     def write(self, address: int, data: bytes) -> None:
-        """Write bytes into memory that a call is given, in SCRATCH."""
+        """Write bytes into memory of a call, in SCRATCH."""
         self._uc.mem_write(address, data)
 
     def read(self, address: int, size: int) -> bytes:
-        """Read what the machine sees; ExecutionFault where nothing is mapped."""
+        """Read what the machine sees. Raises ExecutionFault for unmapped addresses."""
         try:
             return bytes(self._uc.mem_read(address, size))
         except self._error as error:
             raise ExecutionFault(f"{size} bytes at {address:#010x}: {error}") from None
 
     def call(self, entry: int, r9: int, arguments: Sequence[int] = ()) -> int:
-        """Call code with at most four arguments; its result.
+        """Call code with at most four arguments; return its result.
 
-        ExecutionFault for an access or a branch to where nothing is, and for a call that takes too long.
+        ExecutionFault for an access or a branch to unmapped memory, and for a call that takes too long.
         """
         arm, uc = self._arm, self._uc
         values = [value & 0xFFFFFFFF for value in arguments] + [0] * (4 - len(arguments))
@@ -229,7 +228,7 @@ class Machine:
 
 
 def _runs(pages: dict[int, int], span: Span) -> list[tuple[int, int, int | None]]:
-    """The pages of a span in runs that are mapped alike: first address, end, protection or None."""
+    """Return the pages of a span in runs that are mapped alike: first address, end, protection or None."""
     runs: list[tuple[int, int, int | None]] = []
     for page in span.pages():
         old = pages.get(page)

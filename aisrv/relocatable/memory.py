@@ -1,4 +1,4 @@
-"""The memories of a board: flash and RAM, each a run of bytes at an address, and which parts are in use."""
+"""The memories of a board: flash and RAM, each a run of bytes at an address, with their parts in use."""
 
 import ctypes
 import mmap
@@ -20,11 +20,10 @@ class Span:
     end: int
 
     def meets(self, other: "Span") -> bool:
-        """Whether they have a byte in common."""
         return self.start < other.end and other.start < self.end
 
     def pages(self) -> range:
-        """The addresses of the pages that it touches."""
+        """Addresses of the pages that it touches."""
         return range(self.start // PAGE * PAGE, self.end, PAGE) if self.end > self.start else range(0)
 
 
@@ -56,15 +55,15 @@ def _address_of(memory: mmap.mmap) -> int:
 
 
 class Memory:
-    """Bytes at an address, which machines map page by page."""
+    """Return the address of mapped pages in this process, maybe read-only, which ctypes refuses."""
 
     def __init__(self, base: int, size: int) -> None:
-        """Make `size` bytes of zeros, rounded up to pages, at `base`, a multiple of a page."""
+        """Create `size` bytes of zeros, rounded up to pages, at `base`, a multiple of a page."""
         self._set(base, mmap.mmap(-1, max(-(-size // PAGE) * PAGE, PAGE)))
 
     @classmethod
     def of(cls, base: int, memory: mmap.mmap) -> Self:
-        """Make a memory at `base` of whole pages that are mapped; where these are read-only, so is it."""
+        """Create a memory at `base` of mapped whole pages; if these are read-only, so is it."""
         made = cls.__new__(cls)
         made._set(base, memory)
         return made
@@ -77,38 +76,38 @@ class Memory:
         self._allocated: list[Span] = []
 
     def host_address(self, address: int) -> int:
-        """Where a byte lies in the memory of this process."""
+        """Return the address of a byte in the memory of this process."""
         return self._host + address - self.span.start
 
     def holds(self, address: int, size: int) -> bool:
-        """Whether so many bytes at an address are in this memory."""
+        """Check whether `size` bytes at an address are in this memory."""
         return self.span.start <= address and size >= 0 and address + size <= self.span.end
 
     def read(self, address: int, size: int) -> bytes:
-        """Read bytes; MachineError outside of the memory."""
+        """Read bytes. Raises MachineError outside of the memory."""
         start = self._offset(address, size)
         return self._bytes[start : start + size]
 
     def view(self, address: int, size: int) -> memoryview:
-        """A view of bytes, read-only; MachineError outside of the memory."""
+        """Return a read-only view of bytes. Raises MachineError outside of the memory."""
         start = self._offset(address, size)
         return memoryview(self._bytes)[start : start + size].toreadonly()
 
     def write(self, address: int, data: bytes | memoryview) -> None:
-        """Write bytes; MachineError outside of the memory."""
+        """Write bytes. Raises MachineError outside of the memory."""
         start = self._offset(address, len(data))
         self._bytes[start : start + len(data)] = bytes(data)
 
     def used(self, span: Span) -> Span | None:
-        """A part in use that meets a span; None where there is none."""
+        """Return a part in use that meets a span, or None."""
         return next((each for each in self._used if each.meets(span)), None)
 
     def use(self, span: Span) -> None:
-        """Note that a span is in use, once more for each call."""
+        """Count a use of a span."""
         self._used.append(span)
 
     def release(self, span: Span) -> None:
-        """Note that it is no longer, as often as it was used."""
+        """End a use of a span."""
         self._used.remove(span)
 
     def allocate(self, size: int) -> int | None:
@@ -119,7 +118,7 @@ class Memory:
         return at
 
     def free(self, address: int, size: int) -> bool:
-        """Give back what `allocate` gave; whether it did."""
+        """Give back what `allocate` gave; return False for anything else."""
         block = Span(address, address + size)
         if size and block not in self._allocated:
             return False
@@ -128,7 +127,7 @@ class Memory:
         return True
 
     def find_room(self, size: int) -> int | None:
-        """The address of `size` bytes that nobody has, at a page of their own; None where there are none."""
+        """Return the address of `size` free bytes at a page of their own, or None."""
         at = self.span.start
         for each in sorted([*self._used, *self._allocated], key=lambda span: span.start):
             if each.start - at >= size:

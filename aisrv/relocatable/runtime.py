@@ -62,22 +62,22 @@ class LoadMode(enum.IntEnum):
     """AI_RELOC_RT_LOAD_MODE: in place, or copied to RAM first."""
 
     XIP = 1
-    """The code runs in place."""
+    """Run the code in place."""
     COPY = 2
-    """It is copied to RAM first."""
+    """Copy it to RAM first."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelNetworkInfo:
-    """What an image needs; fields have the source's names."""
+    """Needs of an image; fields have the source's names."""
 
     c_name: str
     variant: int
-    """The flags of the image."""
+    """Flags of the image."""
     code_sz: int
     """Bytes of code."""
     weights: int
-    """Address; 0 where the weights are in a file of their own."""
+    """Address; 0 if the weights are in a file of their own."""
     weights_sz: int
     """Bytes of weights."""
     acts_sz: int
@@ -90,29 +90,27 @@ class RelNetworkInfo:
 
 @dataclass(frozen=True, slots=True)
 class NetworkReport:
-    """What an instance reports."""
+    """Report of an instance."""
 
     name: str
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     nodes: tuple[NodeInfo, ...]
-    """Its operators."""
     runs: int
     """Runs since it was initialized."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeEvent:
-    """What an observer's callback is given."""
+    """Argument of an observer's callback."""
 
     index: int
-    """The number of the node."""
+    """Number of the node."""
     is_before: bool
     """Whether the node has yet to run."""
     info: NodeInfo
-    """Its description."""
     cookie: int
-    """What was given when the observer was registered."""
+    """Value from the registration of the observer."""
 
 
 ObserverCallback: TypeAlias = Callable[[NodeEvent], None]
@@ -128,7 +126,7 @@ class _Instance:
     rom: int
     ram: int
     code: Span
-    """What runs in place: empty for a copy."""
+    """Range that runs in place: empty for a copy."""
     spans: list[Span]
     callback: tuple[ObserverCallback, int] | None = None
     error: NetworkErrorWord | None = None
@@ -138,7 +136,7 @@ class _Instance:
 
 
 def image_at(flash: Memory, obj: int) -> Image:
-    """The image at the address `obj` of the flash, as it is there now; ImageError for none."""
+    """Return the current image at the address `obj` of the flash. Raises ImageError for none."""
     if obj % WORD:
         raise ImageError(f"the image at {obj:#010x} is not at a multiple of 4")
     if not flash.holds(obj, Header.SIZE):
@@ -154,9 +152,9 @@ def image_at(flash: Memory, obj: int) -> Image:
 class Runtime:
     """A board: a core, its flash and RAM, and the instances of the images that it runs.
 
-    It has `flash_bytes` of flash and `ram_bytes` of RAM, and an FPU where `fpu_enabled`. `handle` is that of
-    an instance; `obj` is the address of an image in flash. `address` and `size` are in bytes. An observer's
-    `callback` gets its `cookie`; `flags` say before or after, 1 and 2. `index` is that of a node.
+    It has `flash_bytes` of flash and `ram_bytes` of RAM, and an FPU if `fpu_enabled`. `obj` is the address of
+    an image in flash; `address` and `size` are in bytes. An observer's `callback` gets its `cookie`; `flags`
+    say before or after, 1 and 2.
     """
 
     def __init__(
@@ -171,7 +169,7 @@ class Runtime:
     ) -> None:
         """Create a board without images; each call of an image's code may take `seconds`, see `Machine`.
 
-        Its flash has `flash_bytes`, or is memory that is there, at FLASH_BASE.
+        Its flash has `flash_bytes`, or is existing memory, at FLASH_BASE.
         """
         self.core: Final = core
         self.fpu_enabled: Final = fpu_enabled
@@ -181,7 +179,7 @@ class Runtime:
         self._instances: dict[Handle, _Instance] = {}
 
     def write_flash(self, address: int, data: bytes | memoryview) -> None:
-        """Write `data` to flash, as an update does; RuntimeFailure where code runs in place."""
+        """Write `data` to flash, as an update does. Raises RuntimeFailure if code runs there in place."""
         live = self.flash.used(Span(address, address + len(data)))
         if live is not None:
             raise RuntimeFailure(
@@ -193,7 +191,7 @@ class Runtime:
         self.flash.write(address, data)
 
     def malloc(self, size: int) -> int:
-        """Memory for an instance, activations or weights; RuntimeFailure where there is not enough.
+        """Allocate memory for an instance, activations or weights. Raises RuntimeFailure.
 
         It is the caller's: `load_and_create` installs in it, or in a part of it.
         """
@@ -205,7 +203,7 @@ class Runtime:
         return at
 
     def free(self, address: int, size: int) -> None:
-        """Give back what `malloc` gave; RuntimeFailure for anything else. Instances keep what they have."""
+        """Give back what `malloc` gave. Raises RuntimeFailure for anything else. Instances keep theirs."""
         if not self.ram.free(address, size):
             raise RuntimeFailure(
                 f"malloc gave no {size} bytes at {address:#010x}",
@@ -214,7 +212,7 @@ class Runtime:
             )
 
     def rt_get_info(self, obj: int) -> RelNetworkInfo:
-        """What the image at an address of the flash needs; RuntimeFailure for none."""
+        """Return the needs of the image at an address of the flash. Raises RuntimeFailure for none."""
         try:
             image = image_at(self.flash, obj)
         except ImageError as error:
@@ -288,7 +286,7 @@ class Runtime:
         return handle
 
     def init(self, handle: Handle, weights: int | Sequence[int], activations: int | Sequence[int]) -> bool:
-        """Give an instance its weights and activations: an address of each, or several; whether it worked."""
+        """Give an instance its weights and activations: an address of each, or several; return success."""
         instance = self._instances.get(handle)
         if instance is None or instance.fault:
             return False
@@ -311,7 +309,7 @@ class Runtime:
     def use_memory(self, handle: Handle, weights: int, activations: int, size: int) -> None:
         """Give an instance of an image without a network weights in flash and `size` bytes of activations.
 
-        Such an image does not say how many it needs. RuntimeFailure where its `init` fails.
+        Such an image does not say how many it needs. RuntimeFailure if its `init` fails.
         """
         instance = self._live(handle)
         instance.machine.map_ram(self.ram, Span(activations, activations + size))
@@ -320,7 +318,7 @@ class Runtime:
             raise RuntimeFailure("its init failed", ErrorType.INIT_FAILED, ErrorCode.NETWORK)
 
     def get_report(self, handle: Handle) -> NetworkReport:
-        """What an instance reports of itself; RuntimeFailure before its `init`."""
+        """Return the report of an instance. Raises RuntimeFailure before its `init`."""
         instance = self._live(handle)
         if not self._call(handle, "report", handle, SCRATCH):
             raise RuntimeFailure(
@@ -331,7 +329,7 @@ class Runtime:
         return NetworkReport(instance.image.name, network.inputs, network.outputs, network.nodes, report.runs)
 
     def get_error(self, handle: Handle) -> NetworkErrorWord:
-        """The first error since this was last asked."""
+        """Return the first error since the last call."""
         instance = self._instances.get(handle)
         if instance is None:
             return NetworkErrorWord(ErrorType.INVALID_HANDLE, ErrorCode.NETWORK)
@@ -344,15 +342,15 @@ class Runtime:
             return NetworkErrorWord(ErrorType.INVALID_STATE, ErrorCode.NETWORK)
 
     def fault(self, handle: Handle) -> str:
-        """How the code of an instance went astray; empty while it did not."""
+        """Return how the code of an instance went astray; empty if it did not."""
         instance = self._instances.get(handle)
         return instance.fault if instance else ""
 
     def run(self, handle: Handle, inputs: Sequence[bytes | None], outputs: Sequence[bytearray | None]) -> int:
         """Run an instance once. Returns 1, or 0 for an error, which `get_error` tells.
 
-        None stands for a tensor whose bytes are, or stay, in the activations; see `tensor`. `inputs` and
-        `outputs` have an entry for each tensor.
+        `inputs` and `outputs` have an entry for each tensor; None is for one whose bytes are, or stay, in the
+        activations; see `tensor`.
         """
         instance = self._instances.get(handle)
         if instance is None or instance.fault:
@@ -387,14 +385,14 @@ class Runtime:
         return done
 
     def invoke(self, handle: Handle) -> int:
-        """Call the image's `run` with all tensors in the activations; RuntimeFailure where it faults."""
+        """Call the image's `run` with all tensors in the activations. Raises RuntimeFailure if it faults."""
         instance = self._live(handle)
         network_tensors = SCRATCH_BYTES // BUFFER.size // 2
         instance.machine.write(SCRATCH, bytes(BUFFER.size * network_tensors))
         return self._call(handle, "run", handle, SCRATCH, SCRATCH)
 
     def tensor(self, handle: Handle, tensor: TensorInfo) -> memoryview:
-        """The bytes of an input or output in the activations, read-only."""
+        """Return the bytes of an input or output in the activations, read-only."""
         return self.ram.view(self._live(handle).activations + tensor.place, tensor.bytes)
 
     def write_tensor(self, handle: Handle, tensor: TensorInfo, data: bytes | memoryview) -> None:
@@ -402,7 +400,7 @@ class Runtime:
         self._write_tensor(self._live(handle), tensor, data)
 
     def forward(self, handle: Handle, kernel: int, parameters: bytes) -> None:
-        """Run one kernel with parameters of the caller; RuntimeFailure where the image has it not."""
+        """Run one kernel with parameters of the caller. Raises RuntimeFailure if the image lacks it."""
         instance = self._live(handle)
         instance.machine.write(SCRATCH, parameters)
         if not self._call(handle, "forward", handle, kernel, SCRATCH):
@@ -411,7 +409,7 @@ class Runtime:
             )
 
     def destroy(self, handle: Handle) -> Handle:
-        """End an instance and free its memory; 0. A second call is a RuntimeFailure."""
+        """End an instance and free its memory; return 0. A second call is a RuntimeFailure."""
         instance = self._instances.get(handle)
         if instance is None:
             raise RuntimeFailure(
@@ -449,7 +447,7 @@ class Runtime:
         return True
 
     def observer_unregister(self, handle: Handle, callback: ObserverCallback, cookie: int = 0) -> bool:
-        """No longer call it; False where it was not registered."""
+        """Stop the calls; return False if it was not registered."""
         instance = self._live(handle)
         if instance.callback != (callback, cookie):
             return False
@@ -460,7 +458,7 @@ class Runtime:
         return True
 
     def observer_node_info(self, handle: Handle, index: int) -> NodeInfo | None:
-        """The description of a node; None for one that there is not."""
+        """Return the description of a node; None for an unknown one."""
         instance = self._live(handle)
         instance.machine.write(SCRATCH, bytes(NodeReport(index, 0, 0)))
         if not self._call(handle, "observer_node_info", handle, SCRATCH):
@@ -469,7 +467,7 @@ class Runtime:
         return NodeInfo.from_bytes(instance.machine.read(report.info, NodeInfo.SIZE))
 
     def machine(self, handle: Handle) -> Machine:
-        """The machine of an instance."""
+        """Return the machine of an instance."""
         return self._live(handle).machine
 
     def _check_supported(self, image: Image) -> None:

@@ -1,4 +1,4 @@
-"""What a model would take on the device: time by operator and class, memory, and how that changes.
+"""Profiles of a model on the device: time by operator and class, memory, and variants of the device.
 
 Pure functions from the bytes of a model and a modeled device to frozen values, and the reports made of them.
 `host` alone runs a model; its times say nothing about the device and are kept apart.

@@ -148,19 +148,19 @@ def _as_data(profile: ModelProfile) -> dict[str, Any]:
 
 
 def _times(total: Total) -> dict[str, float]:
-    """Real milliseconds, with their band."""
+    """Return real milliseconds, with their band."""
     return {"ms": total.ms, "ms_low": total.in_ms(total.low), "ms_high": total.in_ms(total.high)}
 
 
 def _flash(device: DeviceModel) -> str | float:
-    """How parameters come from flash: a name, or MB/s."""
+    """Return the source of parameters in flash: a name, or MB/s."""
     if isinstance(device.flash, FlashPath | None):
         return (device.flash or FlashPath.SERVER).value
     return device.flash / 1e6
 
 
 def _published(profile: ModelProfile) -> dict[str, Any] | None:
-    """The published total of the network with the most ticks; None where there is none."""
+    """Return the published total of the network with the most ticks, or None."""
     found = max(profile.total.published, key=lambda each: each.ticks, default=None)
     return None if found is None else {"source": found.source, "ticks": found.ticks}
 

@@ -1,4 +1,4 @@
-"""Really running a model, on this host: its time says nothing about the device."""
+"""Runs of a model on this host: their time says nothing about the device."""
 
 import statistics
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from aisrv.analysis.profile.errors import ProfileError
 from aisrv.inference.errors import InferenceError
 
 MAX_RUNS = 100_000
-"""Runs of one measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +18,11 @@ class HostTime:
     fastest: float
     slowest: float
     kernels: str | None = None
-    """Who would compute which operators on the engine `kernels`; None for a model that it does not run."""
+    """Backends of the operators on the engine `kernels`; None for a model that it does not run."""
 
 
 def measure_host(data: bytes, runs: int, *, name: str = "model") -> HostTime:
-    """Run a model in the isolated interpreter; ProfileError where it does not load or run.
+    """Run a model in the isolated interpreter. Raises ProfileError.
 
     Starts a Trio loop of its own. ValueError unless there are 1 to MAX_RUNS runs.
     """
@@ -39,7 +38,7 @@ def measure_host(data: bytes, runs: int, *, name: str = "model") -> HostTime:
 
 
 def describe_kernels(data: bytes) -> str | None:
-    """Say who would compute which operators on the engine `kernels`; None where it does not run the model."""
+    """Describe the backends of the operators on the engine `kernels`; None if it does not run the model."""
     from aisrv.kernels.backend import kernel_origin
     from aisrv.kernels.backends.registry import default_backend, find_backend
     from aisrv.kernels.errors import KernelError

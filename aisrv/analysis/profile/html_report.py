@@ -1,6 +1,6 @@
 """A report in one HTML file: tables, and charts as inline SVG. It loads nothing and runs no script.
 
-What is in the report is collected here; the template `profile.html.j2` is the page.
+The values of the report are collected here; the template `profile.html.j2` is the page.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ _NODE_MIDDLE: Final = 280
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The heading of a column, which is aligned to the right where it is of numbers."""
+    """The heading of a column, which is aligned to the right if it is of numbers."""
 
     heading: str
     is_numeric: bool = False
@@ -50,7 +50,7 @@ class Bar:
     ms: float
     estimate_share: float
     text: str
-    """The time with its band, and more."""
+    """Text with the time and its band."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class HtmlComparison:
     bars: Sequence[Bar]
     table: HtmlTable
     differences: Sequence[HtmlTable]
-    """Of each profile to the first, by operator class."""
+    """Differences of each profile to the first, by operator class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Node:
     name: str
     note: str
     share: float
-    """Of the time of an inference, 0 to 1."""
+    """Share of the time of an inference, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class ModelGraph:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What the report says of one profile."""
+    """Section of one profile."""
 
     profile: ModelProfile
     fits: bool
@@ -97,21 +97,20 @@ class Section:
     threads: Sequence[Bar]
     """Time of an inference by threads, with inferences a second."""
     clock_mhz: int
-    """The core clock that `threads` are for."""
+    """Core clock of `threads`."""
     arena: str
-    """The plan of the arena as SVG; empty for a model that has none, or is too large for a picture."""
+    """Plan of the arena as SVG; empty for a model that has none, or is too large for a picture."""
     graph: ModelGraph | None
-    """The operators and what flows between them; None for a model that is too large for a picture."""
+    """Operators and their tensors; None for a model that is too large for a picture."""
     classes: HtmlTable
     bars: Sequence[Bar]
-    """The slowest operators, in the order of execution."""
+    """Slowest operators, in the order of execution."""
     operators: HtmlTable
     memory: HtmlTable
     predictions: HtmlTable
 
 
 def to_html(profiles: Sequence[ModelProfile]) -> str:
-    """Return the whole file."""
     return render(
         "profile.html.j2",
         names=", ".join(dict.fromkeys(profile.name for profile in profiles)),
@@ -157,7 +156,7 @@ def _comparison(profiles: Sequence[ModelProfile]) -> HtmlComparison:
 
 
 def _differences(first: ModelProfile, other: ModelProfile) -> HtmlTable:
-    """Compare two profiles by operator class, in ms, and by what they take of memory."""
+    """Compare two profiles by operator class, in ms, and by their use of memory."""
     before, after = _class_totals(first), _class_totals(other)
     nothing = Total(0, 0, 0)
     pairs = {name: (before.get(name, nothing), after.get(name, nothing)) for name in {**before, **after}}
@@ -239,7 +238,7 @@ def _thread_bar(each: Prediction) -> Bar:
 
 
 def _rate(total: Total) -> str:
-    """Inferences a second, and between what that is."""
+    """Describe the inferences a second, with their band."""
     low, high = (1000 / total.in_ms(each) if each else 0.0 for each in (total.high, total.low))
     rate = 1000 / total.ms
     return f"{spell(rate)} ({spell(low, rate)} to {spell(high, rate)})"
@@ -257,7 +256,7 @@ def _arena(profile: ModelProfile) -> str:
 
 
 def _graph(profile: ModelProfile) -> ModelGraph | None:
-    """Draw the operators below each other; what goes past a neighbor bends to the side."""
+    """Draw the operators below each other; lines past a neighbor bend to the side."""
     model, total = profile.model, profile.ticks
     if model is None or len(profile.times) > MAX_BARS or len(profile.times) != len(model.operators):
         return None

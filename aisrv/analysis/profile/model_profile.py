@@ -39,23 +39,23 @@ from aisrv.values.printable import printable
 from aisrv.values.settings.size import KIB
 
 NAME_LIMIT: Final = 100
-"""Characters of a name that are shown."""
+"""Shown characters of a name."""
 CLOCKS_MHZ: Final = (600, 700, 800)
 """Core clocks for which times are predicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A device to profile on: what decides on time, and the memory of its engine in bytes."""
+    """A device to profile on: the parameters of its times, and the memory of its engine in bytes."""
 
     device: DeviceModel = field(default_factory=DeviceModel)
-    """What decides on time."""
+    """Parameters of the device's times."""
     arena_bytes: int = DEFAULT_ARENA
     """Bytes of the engine's tensor arena."""
     external_bytes: int = DEFAULT_EXTERNAL
     """Bytes of the engine's external memory."""
     name: str = ""
-    """What reports call it."""
+    """Name in reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,29 +63,26 @@ class Prediction:
     """The time of one inference with a number of threads at a core clock."""
 
     threads: int
-    """Threads of the inference."""
     clock_mhz: int
-    """Core clock in MHz."""
     ram: Total
-    """With all parameters in memory."""
+    """Total with all parameters in memory."""
     flash: Total
-    """With the parameters read from flash in every inference."""
+    """Total with the parameters read from flash in every inference."""
     estimate_ticks: int = 0
     """Ticks of `ram` that rest on estimates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Whether a model fits with its file in one of the memories."""
+    """Place of a model's file in one of the memories."""
 
     memory: ModelMemory
-    """The memory that the file is in."""
+    """Memory of the file."""
     fits: bool
-    """Whether it fits."""
     free: int
-    """Bytes of the arena that remain; below 0 what is missing, of the memory that is too small."""
+    """Bytes of the arena that remain; below 0 the missing bytes of the memory that is too small."""
     detail: str
-    """Why it does not fit; empty where it does."""
+    """Reason why it does not fit; empty if it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,46 +90,43 @@ class MemoryProfile:
     """Bytes that a model needs: its file, and of the arena the tensors (head) and the interpreter (tail)."""
 
     model: int
-    """The file."""
     head: int
-    """The tensors."""
     tail: int
     """An estimate."""
     placements: tuple[Placement, ...]
-    """Whether it fits, for each memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """What one inference of a model takes on a configuration. Ticks are of the device's reference clock."""
+    """Time and memory of a model on a configuration. Ticks are of the device's reference clock."""
 
     name: str
-    """What reports call it."""
+    """Name in reports."""
     configuration: Configuration
-    """The device, with all that the file decides filled in."""
+    """Device, with all that the file decides filled in."""
     generation: FileGeneration
-    """The tools that made the file."""
+    """Tools that made the file."""
     total: Total
-    """The time of an inference, with its band."""
+    """Time of an inference, with its band."""
     flash_total: Total
-    """The same with the parameters read from flash, by the model itself or beforehand."""
+    """Total with the parameters read from flash, by the model itself or beforehand."""
     notes: tuple[str, ...]
-    """What is to be said about the times."""
+    """Remarks on the times."""
     times: tuple[OperatorTime, ...]
     classes: tuple[OperatorClass, ...]
-    """The time of each kind of operator."""
+    """Time of each kind of operator."""
     memory: MemoryProfile
-    """What it takes of the memories."""
+    """Memory that it uses."""
     parameters: int
     """Bytes of constants that an inference needs."""
     flash_loads: Total
-    """What of `times` operators take to load parameters from flash."""
+    """Part of `times` in which operators load parameters from flash."""
     predictions: tuple[Prediction, ...]
     """Times for other threads and clocks."""
     host: HostTime | None = None
-    """What it took on this host; None where it was not run."""
+    """Time on this host; None if it was not run."""
     model: Model | None = field(default=None, compare=False, repr=False)
-    """The model itself, for those who draw it."""
+    """The model itself, for drawings."""
 
     @property
     def ticks(self) -> int:
@@ -151,7 +145,7 @@ class ModelProfile:
 
     @property
     def basis_shares(self) -> dict[Basis, float]:
-        """Parts of the time by what they rest on, 0 to 1."""
+        """Parts of the time by their basis, 0 to 1."""
         return basis_shares(self.times)
 
     @property
@@ -163,10 +157,7 @@ class ModelProfile:
 def profile_model(
     data: bytes, configuration: Configuration | None = None, *, name: str = "model"
 ) -> ModelProfile:
-    """Profile a model file; ProfileError for bytes that are not a model, or that no device could load.
-
-    `data` is the file; `name` is what reports call the model.
-    """
+    """Profile a model file. Raises ProfileError if it is none, or no device could load it."""
     configuration = configuration or Configuration()
     name = printable(name, NAME_LIMIT)
     try:
@@ -197,7 +188,7 @@ def profile_model(
 
 
 def _device(device: DeviceModel, generation: FileGeneration, memory: MemoryProfile) -> DeviceModel:
-    """Fill in what the file decides: clocks and flash by its generation, and where its parameters lie."""
+    """Fill in what the file decides: clocks and flash by its generation, and the place of its parameters."""
     device = device.for_generation(generation.generation)
     if device.parameters is not None:
         return device
@@ -235,7 +226,6 @@ def _from_flash(model: Model, device: DeviceModel, total: Total) -> Total:
 
 
 def _predictions(model: Model, device: DeviceModel, generation: FileGeneration) -> tuple[Prediction, ...]:
-    """Predict all clocks and threads."""
     predictions = []
     for clock in CLOCKS_MHZ:
         for threads in range(1, MAX_THREADS + 1):

@@ -33,7 +33,7 @@ from aisrv.values.settings.tables import Table, convert
 from aisrv.values.settings.toml_file import TomlFile, parse_toml, read_toml
 
 MAX_ENTRIES: Final = 64
-"""Models, and configurations, of one file."""
+"""Limit of models, and of configurations, of one file."""
 MAX_MEMORY: Final = 2**31 - 1
 
 _YAML: Final = (".yaml", ".yml")
@@ -41,20 +41,18 @@ _YAML: Final = (".yaml", ".yml")
 
 @dataclass(frozen=True, slots=True)
 class SuiteModel:
-    """A model file and the name that reports give it."""
+    """A model file and its name in reports."""
 
     path: Path
-    """The file."""
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What a file of configurations asks for."""
+    """Models and devices of a file of configurations."""
 
     models: tuple[SuiteModel, ...]
     configurations: tuple[Configuration, ...]
-    """The devices."""
 
 
 # The tables of a file.
@@ -69,7 +67,7 @@ _ModelPath = Annotated[
 
 
 class SuiteSettings(Table, frozen=True):
-    """The settings of one configuration that were given; None for those left out."""
+    """The given settings of one configuration; None for those left out."""
 
     threads: Annotated[int, Meta(ge=1, le=5)] | None = None
     """Threads of an inference, 1 to 5."""
@@ -78,17 +76,17 @@ class SuiteSettings(Table, frozen=True):
     reference: _Positive | None = None
     """Clock that a timer counts, in MHz: 175 for files of 2021 and 2022, else 100."""
     kernels: Kernels | None = None
-    """Who computes the operators that XMOS's converter did not replace."""
+    """Kernels of the operators that XMOS's converter did not replace."""
     generation: GenerationName | None = None
-    """The tools that made the file."""
+    """Tools that made the file."""
     parameters: ParameterPlace | None = None
-    """Where parameters lie; auto is external where file and arena do not fit a tile's 512 KiB together."""
+    """Memory of parameters; auto is external if file and arena do not fit a tile's 512 KiB together."""
     arena_memory: Memory | None = None
-    """Where the arena lies."""
+    """Memory of the activations."""
     external_clock: _Positive | None = None
     """Clock of the external memory in MHz."""
     flash: _Flash | None = None
-    """How parameters come from flash: server, fast (files of 2024), or MB/s."""
+    """Speed of reading parameters from flash: server, fast (files of 2024), or MB/s."""
     flash_rate: _Positive | None = None
     """Rate of the flash in MB/s, that is 10**6 bytes a second: another name of `flash`."""
     arena: Size | None = None
@@ -97,10 +95,7 @@ class SuiteSettings(Table, frozen=True):
     """External memory of the engine."""
 
     def over(self, base: Configuration, name: str = "") -> Configuration:
-        """Return a configuration with these settings in place of its own. Raises ValueError.
-
-        `base` is that configuration, `name` what reports call the new one.
-        """
+        """Return a configuration with these settings in place of its own, and a `name`. Raises ValueError."""
         arena = base.arena_bytes if self.arena is None else self.arena
         external = base.external_bytes if self.external is None else self.external
         changes: dict[str, Any] = {
@@ -130,14 +125,14 @@ class SuiteSettings(Table, frozen=True):
 
 class _Configuration(SuiteSettings, frozen=True):
     name: Annotated[str, Meta(min_length=1, description="a text in quotes")] | None = None
-    """What reports call it; otherwise it has its number."""
+    """Name in reports. Default: its number."""
 
 
 class _Model(Table, frozen=True):
     path: _ModelPath
     """A `.tflite` file or an image of relocatable code; the path counts from the suite's file."""
     name: str | None = None
-    """What reports call it; otherwise its path."""
+    """Name in reports. Default: its path."""
 
 
 class SuiteTables(Table, frozen=True):
@@ -146,17 +141,17 @@ class SuiteTables(Table, frozen=True):
     models: Annotated[tuple[_ModelPath | _Model, ...], Meta(min_length=1, max_length=MAX_ENTRIES)] | None = (
         None
     )
-    """The models to profile: paths, or tables."""
+    """Models to profile: paths, or tables."""
     defaults: SuiteSettings | None = None
-    """The settings of all configurations."""
+    """Settings of all configurations."""
     configurations: (
         Annotated[tuple[_Configuration, ...], Meta(min_length=1, max_length=MAX_ENTRIES)] | None
     ) = None
-    """The devices to profile on; without any, one with the defaults."""
+    """Devices to profile on; without any, one with the defaults."""
 
 
 def load_suite(path: Path) -> Suite:
-    """Read a file of configurations; ProfileError with file, line and key."""
+    """Read a file of configurations. Raises ProfileError with file, line and key."""
     if path.suffix.lower() in _YAML:
         raise ProfileError(
             f"{path}: a suite is a TOML file, not YAML: models = [...], a table [defaults], and "
@@ -169,7 +164,7 @@ def load_suite(path: Path) -> Suite:
 
 
 def read_suite(text: str, *, where: str, directory: Path) -> Suite:
-    """Read a file's text; `where` names it in messages. ProfileError with file, line and key otherwise.
+    """Read a file's text; `where` names it in messages. Raises ProfileError with file, line and key.
 
     Paths in it are relative to `directory`.
     """

@@ -17,7 +17,7 @@ _WIDE: Final = 130
 _LONG_BAR: Final = 24
 _SHORT_BAR: Final = 6
 _NAME: Final = 10
-"""Columns of a name at the least."""
+"""Least width of a name, in columns."""
 
 
 def show(console: Console, profiles: Sequence[ModelProfile]) -> None:

@@ -1,4 +1,4 @@
-"""Sentences that all reports share: what was profiled, where it fits, what the times rest on."""
+"""Sentences of all reports: the profile's subject, its memory, the basis of its times."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -30,7 +30,6 @@ FLASH: Final = "From flash: all parameters are read in every inference, while no
 
 
 def describe(configuration: Configuration) -> str:
-    """Describe a device in one line."""
     device = configuration.device
     threads = "1 thread" if device.threads == 1 else f"{device.threads} threads"
     name = f"{configuration.name}: " if configuration.name else ""
@@ -51,7 +50,7 @@ def _flash(device: DeviceModel) -> str:
 
 
 def fit(profile: ModelProfile) -> tuple[bool, str]:
-    """Say whether a model fits, with its file in the arena or else in external memory."""
+    """Describe whether a model fits, with its file in the arena or else in external memory."""
     fitting = [each for each in profile.memory.placements if each.fits]
     if fitting:
         best = fitting[0]
@@ -61,7 +60,7 @@ def fit(profile: ModelProfile) -> tuple[bool, str]:
 
 
 def duration(profile: ModelProfile) -> str:
-    """Say how long an inference takes, between what that is, and where its parameters lie."""
+    """Describe the time of an inference with its band, and the place of its parameters."""
     device = profile.configuration.device
     ticks = "" if device.tick_mhz == 100 else f", {profile.ticks:,} ticks of 1/{device.tick_mhz:g} us"
     place = (device.parameters or Memory.INTERNAL).value
@@ -69,7 +68,7 @@ def duration(profile: ModelProfile) -> str:
 
 
 def foundation(profile: ModelProfile) -> str:
-    """Say which tools made the file, and what the time rests on, the largest part first."""
+    """Describe the tools that made the file, and the basis of the time, the largest part first."""
     tools = (
         "Not converted: times as the tools of 2023 would convert it"
         if profile.generation.origin == "plain"
@@ -93,29 +92,29 @@ def _share(share: float) -> str:
 
 
 def milliseconds(each: Total | OperatorTime | OperatorClass, profile: ModelProfile) -> str:
-    """A time in ms."""
+    """Format a time in ms."""
     return f"{profile.total.in_ms(each.ticks):.3f}"
 
 
 def band(each: Total | OperatorTime | OperatorClass, profile: ModelProfile) -> str:
-    """Between what a time is, in ms."""
+    """Format the band of a time, in ms."""
     low, high = profile.total.in_ms(each.low), profile.total.in_ms(each.high)
     return f"{low:.3f} to {high:.3f}"
 
 
 def with_band(each: Total | OperatorTime | OperatorClass, profile: ModelProfile) -> str:
-    """A time in ms and between what it is."""
+    """Format a time in ms with its band."""
     return f"{milliseconds(each, profile)} ({band(each, profile)})"
 
 
 def short(total: Total) -> str:
-    """A time in ms and between what it is, in three digits, for a table of many: 30.4 (28.5-30.7)."""
+    """Format a time in ms with its band, in three digits, for a table of many: 30.4 (28.5-30.7)."""
     low, high = (spell(total.in_ms(ticks), total.ms) for ticks in (total.low, total.high))
     return f"{spell(total.ms)} ({low}-{high})"
 
 
 def comparison(profiles: Sequence[ModelProfile]) -> tuple[bool, str]:
-    """Say whether all profiles fit, and from what to what their inferences take."""
+    """Describe whether all profiles fit, and the range of their inferences' times."""
     misfits = [title(profile) for profile in profiles if not fit(profile)[0]]
     fits = f"{len(misfits)} of {len(profiles)} do not fit: {', '.join(misfits)}" if misfits else "All fit"
     fast, slow = (choose(profiles, key=lambda profile: profile.total.ms) for choose in (min, max))
@@ -126,7 +125,6 @@ def comparison(profiles: Sequence[ModelProfile]) -> tuple[bool, str]:
 
 
 def placement(value: Placement) -> str:
-    """Describe whether a model fits."""
     return f"fits, {value.free:,} bytes of the arena free" if value.fits else f"does not fit: {value.detail}"
 
 
@@ -137,11 +135,10 @@ def fits_in(memory: MemoryProfile) -> str:
 
 
 def title(profile: ModelProfile) -> str:
-    """Name a profile among others."""
     name = profile.configuration.name
     return f"{profile.name} ({name})" if name else profile.name
 
 
 def difference(profile: ModelProfile, first: ModelProfile) -> str:
-    """Return how many times that of the first profile a time is."""
+    """Return the ratio of a time to that of the first profile."""
     return f"{profile.total.ms / first.total.ms:.2f}x" if first.ticks else ""

@@ -1,4 +1,4 @@
-"""Which command each transfer of a capture belongs to, in either protocol, and what of it is masked."""
+"""Command of each transfer of a capture, in either protocol, and the masked parts of its answer."""
 
 import enum
 from collections.abc import Callable, Iterable
@@ -19,34 +19,32 @@ NO_COMMAND: Final = "before the first command"
 
 
 class Mask(enum.Enum):
-    """What of an answer is not compared."""
+    """Part of an answer that is not compared."""
 
     NOTHING = enum.auto()
     DATA = enum.auto()
     LENGTH = enum.auto()
-    """The data, and how long they are."""
+    """The data and their length."""
     REST = enum.auto()
-    """What was needed to read the rest of an answer of another length: it is not played."""
+    """Requests skipped because an answer's length differed."""
 
 
 MASKED: Final[dict[int, Mask]] = {command: Mask[command.varies.name] for command in Command}
-"""What of a command's data differs from run to run."""
+"""Part of a command's data that differs from run to run."""
 
 
 class CommandFollower(Protocol):
     """Follows the commands of a host in what it sends."""
 
     count: int
-    """Commands so far."""
 
     def restart(self) -> None:
         """Expect a command, as after a reset or a halt."""
 
-    def sent(self, data: bytes) -> None:
-        """Follow one OUT transfer."""
+    def sent(self, data: bytes) -> None: ...
 
     def answered(self) -> Mask:
-        """Follow one IN transfer, and tell what of it is masked."""
+        """Follow one IN transfer; return the masked part of it."""
 
     def __str__(self) -> str: ...
 
@@ -62,12 +60,10 @@ class AisrvFollower:
         self._mask = Mask.NOTHING
 
     def restart(self) -> None:
-        """See `CommandFollower.restart`."""
         self._data_follows = self._status_follows = False
         self._mask = Mask.NOTHING
 
     def sent(self, data: bytes) -> None:
-        """See `CommandFollower.sent`."""
         if self._data_follows:
             self._data_follows = len(data) % PACKET_SIZE == 0 and len(data) > 0
             return
@@ -81,7 +77,6 @@ class AisrvFollower:
         self._mask = MASKED.get(self._current.command, Mask.NOTHING)
 
     def answered(self) -> Mask:
-        """See `CommandFollower.answered`."""
         if self._status_follows:
             self._status_follows = False
             return Mask.NOTHING
@@ -107,11 +102,9 @@ class IoserverFollower:
         self._data_follows = False
 
     def restart(self) -> None:
-        """See `CommandFollower.restart`."""
         self._packet_follows = self._data_follows = False
 
     def sent(self, data: bytes) -> None:
-        """See `CommandFollower.sent`."""
         if self._packet_follows:
             self._packet_follows = False
             return
@@ -127,7 +120,7 @@ class IoserverFollower:
         self._data_follows = self._current.command == IoserverCommand.TENSOR_RECV_INPUT
 
     def answered(self) -> Mask:
-        """See `CommandFollower.answered`. Nothing of this protocol differs from run to run."""
+        """Follow one IN transfer; nothing of this protocol differs from run to run."""
         return Mask.NOTHING
 
     def __str__(self) -> str:
@@ -146,4 +139,4 @@ FOLLOWERS: Final[dict[str, Callable[[], CommandFollower]]] = {
     "aisrv": AisrvFollower,
     "ioserver": IoserverFollower,
 }
-"""By the name of the protocol."""
+"""Followers by the name of the protocol."""

@@ -1,4 +1,4 @@
-"""Control transfers of a capture: which are played, what they are called, and how their answers differ."""
+"""Control transfers of a capture: those that are played, their names, and differences of their answers."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -33,16 +33,16 @@ _LAYOUTS: Final[dict[int, type[Descriptor]]] = {
 _OF_THE_STATE: Final = frozenset(
     {StandardRequest.GET_CONFIGURATION, StandardRequest.GET_STATUS, StandardRequest.GET_INTERFACE}
 )
-"""What depends on whether a configuration is set: a device is configured when it is opened."""
+"""Requests that depend on a configuration: a device is configured when it is opened."""
 
 
 def is_standard(setup: SetupPacket) -> bool:
-    """Return whether a request is one of chapter 9 of USB 2.0."""
+    """Check whether a request is one of chapter 9 of USB 2.0."""
     return not setup.request_type & _TYPE_BITS
 
 
 def restarts_commands(setup: SetupPacket) -> bool:
-    """Return whether the device expects a command after this request."""
+    """Check whether the device expects a command after this request."""
     return is_standard(setup) and setup.request in (
         StandardRequest.CLEAR_FEATURE,
         StandardRequest.SET_CONFIGURATION,
@@ -51,7 +51,7 @@ def restarts_commands(setup: SetupPacket) -> bool:
 
 
 def describe(setup: SetupPacket) -> str:
-    """Name a request: `GET_DESCRIPTOR of string 2`, or its numbers where it is no standard request."""
+    """Name a request: `GET_DESCRIPTOR of string 2`, or its numbers if it is no standard request."""
     if not is_standard(setup) or setup.request not in StandardRequest._value2member_map_:
         return (
             f"control request {setup.request:#04x} (type {setup.request_type:#04x}, "
@@ -71,8 +71,8 @@ def describe(setup: SetupPacket) -> str:
 def left_out(transfers: Sequence[Transfer]) -> set[int]:
     """Find the control transfers that are not played, by the numbers of their packets.
 
-    SET_ADDRESS is the bus's business; what tells of the configuration says nothing before one is set; and
-    the text of a serial number is each device's own.
+    SET_ADDRESS is the bus's business; requests about the configuration say nothing before one is set; and the
+    text of a serial number is each device's own.
     """
     skipped: set[int] = set()
     serials: set[int] = {
@@ -99,7 +99,7 @@ def left_out(transfers: Sequence[Transfer]) -> set[int]:
 def first_difference(
     setup: SetupPacket, expected: bytes, got: bytes, *, mask: bool
 ) -> tuple[str, str] | None:
-    """Compare two answers to a request; return what was expected and what came, where they differ.
+    """Compare two answers to a request; return expected and actual values if they differ.
 
     `expected` may be the first bytes of an answer only. With `mask` the number of the string with the serial
     number is not compared.
@@ -121,7 +121,7 @@ def _asks_for(setup: SetupPacket, kind: DescriptorType) -> bool:
 
 
 def _shown(setup: SetupPacket, data: bytes, place: int) -> str:
-    """Name the field at a place, and its value; the byte where nothing is known of it."""
+    """Name the field at a place, and its value; the byte if the field is unknown."""
     if is_standard(setup) and setup.request == StandardRequest.GET_DESCRIPTOR:
         start = 0
         while len(data) - start >= 2 and data[start] >= 2:

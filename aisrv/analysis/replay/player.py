@@ -1,4 +1,4 @@
-"""Playing the transfers of a capture to a device, in the order in which they began and ended there.
+"""Player of a capture's transfers to a device, in the order in which they began and ended there.
 
 A request begins where it began in the capture: after those that had ended before it, and beside those that
 had not. Each answer is compared when its end comes; the first that differs ends the replay.
@@ -20,7 +20,7 @@ from phy.usb.taps.usbmon import TransferType
 _TAKEN_BACK: Final = frozenset((-errno.ENOENT, UrbStatus.UNLINKED))
 """Statuses of requests that the host took back."""
 _SHORT: Final = -errno.EREMOTEIO
-"""Status of an IN request that ended with a short packet, where the host asked to be told."""
+"""Status of an IN request that ended with a short packet, if the host asked to be told."""
 _SHOWN_BYTES: Final = 8
 _LARGEST_ANSWER: Final = 64 * 1024
 """Room for an answer that may be longer than the recorded one."""
@@ -39,7 +39,7 @@ class Difference:
     """The first answer that was not as in the capture."""
 
     number: int
-    """Of the packet with which the transfer began."""
+    """Number of the packet with which the transfer began."""
     command: str
     expected: str
     got: str
@@ -50,19 +50,19 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What a replay came to."""
+    """Result of a replay."""
 
     transfers: int
     """Transfers that were played and compared."""
     commands: int
     left_out: int
-    """Transfers that were not: those of the bus and of one device alone, and such as have no answer."""
+    """Skipped transfers: those of the bus and of one device alone, and such as have no answer."""
     difference: Difference | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A transfer with what it is called, and what of its answer counts."""
+    """A transfer with its name, and the compared parts of its answer."""
 
     transfer: Transfer
     name: str
@@ -80,7 +80,7 @@ def replay(
     """Play transfers to a device and compare status, length and data, up to the first difference.
 
     With `mask` the data of timings, of the debug log and of the profile are not compared, nor the length of
-    the latter two, nor what differs from device to device. Raises HostError where the device is gone.
+    the latter two, nor what differs from device to device. Raises HostError if the device is gone.
     """
     follower = FOLLOWERS[protocol]()
     steps = _steps(transfers, follower, mask=mask)
@@ -149,7 +149,7 @@ def _request(step: _Step) -> Request:
 
 
 def _time_for(transfer: Transfer, timeout: float | None) -> float | None:
-    """A request that its host took back has no longer than it had in the capture."""
+    """Return the time-out: a request that its host took back has no longer than it had in the capture."""
     if transfer.status not in _TAKEN_BACK:
         return timeout
     return transfer.seconds if timeout is None else min(transfer.seconds, timeout)
@@ -165,7 +165,7 @@ def _compare(step: _Step, outcome: Outcome, *, mask: bool) -> Difference | None:
 
 
 def _statuses(transfer: Transfer, outcome: Outcome) -> tuple[str | None, str | None]:
-    """Expected and found status where they differ; None twice where both are the same."""
+    """Return expected and actual status if they differ; None twice if both are the same."""
     recorded = UrbStatus.OKAY if transfer.status == _SHORT else transfer.status
     if transfer.status in _TAKEN_BACK and outcome.status in (*_TAKEN_BACK, TIMED_OUT):
         return None, None
@@ -181,7 +181,7 @@ def _status(status: int, length: int, transfer: Transfer) -> str:
 
 
 def _answers(step: _Step, outcome: Outcome, *, mask: bool) -> tuple[str | None, str | None]:
-    """Expected and found answer where they differ."""
+    """Return expected and actual answer if they differ."""
     transfer = step.transfer
     if outcome.status or step.mask is Mask.LENGTH:
         return None, None
@@ -206,6 +206,5 @@ def _first_difference(expected: bytes, got: bytes) -> int | None:
 
 
 def _shown(data: bytes, place: int) -> str:
-    """Show some bytes from a place on."""
     more = " ..." if len(data) > place + _SHOWN_BYTES else ""
     return data[place : place + _SHOWN_BYTES].hex(" ") + more

@@ -17,34 +17,31 @@ MAX_IN_FLIGHT: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One request of a capture, and how it ended there."""
+    """One request of a capture with its end."""
 
     number: int
-    """Of the packet with which it began, from 1, as Wireshark counts."""
+    """Number of the packet with which it began, from 1, as Wireshark counts."""
     end: int
-    """Of the packet with which it ended."""
+    """Number of the packet with which it ended."""
     transfer: TransferType
     endpoint: int
     """Address; for endpoint 0, bit 7 is the direction of the data stage."""
     setup: SetupPacket | None
     sent: bytes
-    """OUT data."""
     wanted: int
-    """Bytes that an IN request has room for."""
+    """Room of an IN request, in bytes."""
     status: int
     """0, or a negative errno of Linux."""
     length: int
-    """Bytes that went across."""
+    """Bytes transferred."""
     received: bytes
     """IN data, or the first of them, as many as the capture kept."""
     zero_packet: bool = False
     """Whether OUT data of whole packets end with an empty one."""
     seconds: float = 0.0
-    """How long it took."""
 
     @property
     def is_in(self) -> bool:
-        """Whether data go to the host."""
         return bool(self.endpoint & DIRECTION_IN)
 
 
@@ -57,8 +54,8 @@ def devices_of(events: Sequence[CapturedEvent]) -> list[tuple[int, int]]:
 def transfers_of(events: Iterable[CapturedEvent], device: tuple[int, int]) -> list[Transfer]:
     """Pair the events of one device, in the order in which the transfers began.
 
-    What had begun before the capture, or has no end in it, is left out. Raises CaptureError where OUT data
-    were not captured whole, and for more data than a host can have in flight.
+    Requests that began before the capture, or have no end in it, are left out. Raises CaptureError if OUT
+    data were not captured whole, and for more data than a host can have in flight.
     """
     begun: dict[int, CapturedEvent] = {}
     found: list[Transfer] = []
@@ -105,14 +102,14 @@ def _transfer(begin: CapturedEvent, done: CapturedEvent) -> Transfer:
 
 
 def _room(start: UsbmonEvent, end: UsbmonEvent) -> int:
-    """Room of an IN request; where it was not recorded, enough for a short packet to end the answer."""
+    """Return the room of an IN request; if unrecorded, enough for a short packet to end the answer."""
     if start.length != ROOM_UNKNOWN:
         return start.length
     return min((end.length // PACKET_SIZE + 1) * PACKET_SIZE, MAX_TRANSFER)
 
 
 def _check_in_flight(transfers: Sequence[Transfer]) -> None:
-    """Raise CaptureError where more is in flight at once than MAX_IN_FLIGHT."""
+    """Raise CaptureError for more than MAX_IN_FLIGHT bytes at once."""
     changes = [(each.number, len(each.sent) + each.wanted) for each in transfers]
     changes += [(each.end, -len(each.sent) - each.wanted) for each in transfers]
     in_flight = 0

@@ -4,4 +4,4 @@ from pathlib import Path
 from typing import Final
 
 DISSECTOR: Final = Path(__file__).parent / "aisrv.lua"
-"""The file, for `-X lua_script:` or a folder of Lua plugins."""
+"""File for `-X lua_script:` or a folder of Lua plugins."""

@@ -36,7 +36,7 @@ def complete_board(_context: click.Context, _parameter: click.Parameter, start: 
 
 @dataclass(frozen=True, slots=True)
 class BoardOptions:
-    """A board to start from, and what to change on it; None changes nothing."""
+    """A board to start from, and the changes to it; None changes nothing."""
 
     name: str = option(
         "--board",
@@ -132,7 +132,7 @@ board_options = option_group("board", BoardOptions)
 
 
 def make_board(options: BoardOptions) -> Board:
-    """Build the board that the options describe; a board that cannot be is a usage error."""
+    """Build the board of the options. Raises click.UsageError for an impossible one."""
     try:
         base = find_board(options.name)
         flashes = _flashes(base, options)

@@ -1,4 +1,4 @@
-"""The options of `run`, `exec` and `attach` about devices: their models, what they speak, and how many."""
+"""The options of `run`, `exec` and `attach` about devices: their models, their protocol and their number."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,16 +19,16 @@ MOST_DEVICES: Final = 1000
 """Devices of one process; hosts take a list of somewhat more for a fault of the server."""
 
 DEFAULT_PREFIX: Final = "AISRV-"
-"""Before the number in the serial numbers of several devices."""
+"""Prefix of the number in the serial numbers of several devices."""
 
 MODEL_COMMANDS: Final[Mapping[str, Command]] = {
     "arena": Command.SET_MODEL_ARENA,
     "ext": Command.SET_MODEL_EXT,
 }
-"""The commands that load a model, by the memory that it goes to."""
+"""Commands that load a model, by the memory that it goes to."""
 
 ON_TRAP: Final[Mapping[str, OnTrap]] = {"halt": "halt", "stop": "raise"}
-"""What a trap does, as nodes name it."""
+"""Effect of a trap, as nodes name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,10 @@ class DeviceOptions:
 
     @property
     def on_trap(self) -> OnTrap:
-        """What a trap does."""
         return ON_TRAP[self.on_trap_text]
 
     @property
     def command(self) -> Command:
-        """The command that loads the models."""
         return MODEL_COMMANDS[self.model_memory or MODEL_MEMORY[self.protocol]]
 
 
@@ -84,15 +82,15 @@ device_options = option_group("devices", DeviceOptions, "Device options")
 
 
 def make_boards(board: BoardOptions, devices: DeviceOptions) -> list[Board]:
-    """Build the board of each device; one that cannot be is a usage error."""
+    """Build the board of each device. Raises click.UsageError for an impossible one."""
     return number_boards(make_protocol_board(devices.protocol, len(devices.models), board), devices.count)
 
 
 def number_boards(board: Board, count: int) -> list[Board]:
     """Return a board for each device, with a serial number: the board's as a prefix, then 1 and up.
 
-    One device alone keeps what the board has. Serial numbers that grow too long are a usage error, and so is
-    a flash chip in a file, which is one device's.
+    A single device keeps the board's number. Serial numbers that grow too long are a usage error, and so is a
+    flash chip in a file, which is one device's.
     """
     if count == 1:
         return [board]

@@ -13,7 +13,7 @@ from aisrv.protocol.engine_kind import KERNELS, EngineKind
 def dump_tensors(boards: Sequence[Board], folder: Path) -> list[Board]:
     """Return the boards with engines that write into a folder, each of several into one of its own below it.
 
-    These are named `DEVICE.ENGINE`. click.UsageError for an engine of another kind.
+    These are named `DEVICE.ENGINE`. Raises click.UsageError for an engine of another kind.
     """
     several = sum(len(board.engines) for board in boards) > 1
     return [

@@ -16,7 +16,6 @@ class EngineKindType(click.ParamType[EngineKind]):
     def convert(
         self, value: str | EngineKind, param: click.Parameter | None, ctx: click.Context | None
     ) -> EngineKind:
-        """Read the text."""
         if isinstance(value, EngineKind):
             return value
         try:

@@ -13,7 +13,7 @@ from aisrv.terminal.option_group import option, option_group
 
 @dataclass(frozen=True, slots=True)
 class GraphOptions:
-    """A graph, and what its IOs are joined to."""
+    """A graph and the ends of its IOs."""
 
     path: Path | None = option(
         "--graph",
@@ -39,7 +39,7 @@ graph_options = option_group("graph", GraphOptions)
 
 
 def with_graph(board: Board, options: GraphOptions) -> Board:
-    """Return the board with the graph of the options; one that cannot be is a usage error."""
+    """Return the board with the graph of the options. Raises click.UsageError for an impossible one."""
     spec = board.graph
     if options.path is not None:
         spec = GraphSpec(options.path) if spec is None else replace(spec, path=options.path)
@@ -64,4 +64,4 @@ def with_graph(board: Board, options: GraphOptions) -> Board:
 
 
 _PATHS = ("file", "wav", "csv", "raw", "image", "folder", "video")
-"""What is followed by a path."""
+"""Schemes with a path behind them."""

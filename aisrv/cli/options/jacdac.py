@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 DASHBOARD: Final = "https://microsoft.github.io"
 TCP_PORT: Final = 8082
 WEBSOCKET_PORT: Final = 8081
-"""The ports that Jacdac's clients look at."""
+"""Port of WebSockets for Jacdac's clients."""
 
 Listen = Callable[[Callable[..., Awaitable[Any]], str, int, str], Awaitable[str]]
-"""Starts a server on an address and a port, which an option sets, and returns where it listens."""
+"""Starts a server on an address and a port, which an option sets, and returns its address."""
 
 
 @dataclass(frozen=True, slots=True)
 class JacdacListening:
-    """How a bus is reached; None is not at all."""
+    """Servers of a bus; None for those that are off."""
 
     host: str = LOOPBACK
     port: int | None = None
@@ -38,7 +38,7 @@ class JacdacListening:
 
 @dataclass(frozen=True, slots=True)
 class JacdacOptions:
-    """Whether a device is on a Jacdac bus, and how that is reached."""
+    """A device on a Jacdac bus, and the servers of the bus."""
 
     jacdac: bool | None = option(
         "--jacdac/--no-jacdac",
@@ -82,12 +82,11 @@ class JacdacOptions:
 
     @property
     def is_given(self) -> bool:
-        """Whether any of them asks for a bus."""
         asked = (self.jacdac_port, self.jacdac_websocket_port, self.jacdac_hub)
         return self.jacdac_serial or self.jacdac_protocol_test or any(each is not None for each in asked)
 
     def board(self, board: Board) -> Board:
-        """Return the board with what the options change; one that cannot be is a usage error."""
+        """Return the board with the changes of the options. Raises click.UsageError for an impossible one."""
         spec = board.jacdac
         if self.jacdac is False:
             spec = None
@@ -107,7 +106,7 @@ class JacdacOptions:
         return changed
 
     def listening(self, board: Board) -> JacdacListening | None:
-        """Return how the bus of a board is reached; None where it has none."""
+        """Return the servers of the bus of a board; None if it has no bus."""
         spec = board.jacdac
         if spec is None:
             return None
@@ -128,7 +127,7 @@ jacdac_options = option_group("jacdac", JacdacOptions)
 async def serve_jacdac(
     nursery: trio.Nursery, bus: "JacdacBus", listening: JacdacListening, listen: Listen
 ) -> Sequence[str]:
-    """Start the servers of a bus; return their addresses. Raises OSError where one cannot be had."""
+    """Start the servers of a bus; return their addresses. Raises OSError."""
     places = []
     if listening.port is not None:
         from aisrv.attach.jacdac.tcp import JacdacTcpServer

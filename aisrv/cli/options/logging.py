@@ -21,7 +21,7 @@ verbose_option = click.option(
 def start_logging(verbose: int) -> None:
     """Show warnings, with `-v` the debug log and connections, with `-vv` everything.
 
-    Whoever logs never waits for standard error, whatever that is.
+    The logging code never waits for standard error, whatever that is.
     """
     levels = [logging.WARNING, logging.INFO, logging.DEBUG]
     logging.basicConfig(

@@ -1,4 +1,4 @@
-"""What the protocol that a device speaks decides about its board and its models.
+"""Effects of a device's protocol on its board and its models.
 
 A host cannot load a model over the "ioserver" protocol. So the device has the models from the start, an
 engine for each, whose number is the model's; they lie beside the arenas, as those compiled into firmware do.
@@ -22,7 +22,7 @@ def make_protocol_board(protocol: UsbProtocol, models: int, options: BoardOption
 
     With ioserver and no number of engines given, it has one for each model, and those of a tile share the
     default arena; there is no SPI port, whose commands are the AI server's. No model at all is a usage error,
-    as is a board that cannot be.
+    as is an impossible board.
     """
     if protocol is UsbProtocol.AISRV:
         return make_board(options)

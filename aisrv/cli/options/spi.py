@@ -38,7 +38,7 @@ spi_options = option_group("spi", SpiOptions, "SPI options")
 def check_spi_options(options: SpiOptions, board: Board, *also: tuple[str, object]) -> None:
     """Raise click.UsageError for options of an SPI port that the board does not have.
 
-    `also` are options of the command's own with their values; those that were not given are None.
+    `also` are options of the command's own with their values, None if they were not given.
     """
     if board.spi is not None:
         return
@@ -55,9 +55,9 @@ def spidev_name(number: int) -> str:
 
 @contextmanager
 def wrap_spi_ports(buses: Sequence[SpiPort | None], options: SpiOptions) -> Iterator[dict[str, SpiPort]]:
-    """Wrap the SPI ports of devices as the options say, by name, for as long as the block lasts.
+    """Wrap the SPI ports of devices by name for as long as the block lasts. Raises OSError.
 
-    The drawing is nearest to the master. Raises OSError where its file cannot be made.
+    The drawing is nearest to the master.
     """
     kind = StrictPort if options.strict else CheckedPort
     named = [(spidev_name(number), bus) for number, bus in enumerate(buses)]

@@ -37,7 +37,7 @@ def _check_terminal(_context: click.Context, _parameter: click.Parameter, wanted
 
 @dataclass(frozen=True, slots=True)
 class StatusOptions:
-    """What is shown of devices: a view on the terminal, files of LEDs and tensors, the log."""
+    """Views of devices: on the terminal, files of LEDs and tensors, the log."""
 
     status: bool = option(
         "--status",
@@ -78,7 +78,7 @@ class MonitoredPorts(Struct, frozen=True):
     usb: Sequence[HostPort]
     spi: Mapping[str, SpiPort]
     monitors: Sequence["DeviceMonitor"] = ()
-    """One for each device; none unless the status is wanted."""
+    """A monitor for each device; none unless the status is wanted."""
     json: bool = False
     """Whether lines of JSON are printed in place of a drawing."""
 
@@ -87,10 +87,10 @@ class MonitoredPorts(Struct, frozen=True):
 def watch_devices(
     devices: Sequence[Device], usb: Sequence[HostPort], spi: Mapping[str, SpiPort], options: StatusOptions
 ) -> Iterator[MonitoredPorts]:
-    """Watch devices as the options say, for as long as the block lasts.
+    """Watch devices as the options say, for as long as the block lasts. Raises OSError.
 
-    `usb` are the ports of the devices in their order, `spi` those by name. Where the status is wanted, what
-    is given in their place counts. Raises OSError where the file of the LEDs cannot be made.
+    `usb` are the ports of the devices in their order, `spi` those by name. With the status, the ports of the
+    result count.
     """
     watched = options.status or options.json
     ports = _count(devices, usb, spi) if watched else MonitoredPorts(usb, spi)
@@ -127,7 +127,7 @@ def _title(busid: str, serial: str | None) -> str:
 
 
 async def show(ports: MonitoredPorts) -> None:
-    """Draw the status until cancelled, where it is wanted; call it once the ready line is out."""
+    """Draw the status until cancelled, if it is wanted; call it once the ready line is out."""
     if ports.json:
         from aisrv.monitor.json_lines import print_status
 

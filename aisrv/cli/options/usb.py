@@ -27,7 +27,6 @@ class FaultSpec(click.ParamType["Fault"]):
     def convert(
         self, value: "str | Fault", param: click.Parameter | None, ctx: click.Context | None
     ) -> "Fault":
-        """Read the text."""
         from phy.usb.taps.fault_plan import Fault, FaultError
 
         if isinstance(value, Fault):
@@ -69,10 +68,9 @@ usb_options = option_group("usb", UsbOptions, "USB options")
 
 @asynccontextmanager
 async def wrap_usb_ports(buses: Sequence[HostPort], options: UsbOptions) -> AsyncIterator[list[HostPort]]:
-    """Wrap the USB ports of devices as the options say, for as long as the block lasts.
+    """Wrap the USB ports of devices for as long as the block lasts. Raises OSError.
 
-    The capture is nearest to the host and shows the faults as it sees them. Raises OSError where the file of
-    the capture cannot be made.
+    The capture is nearest to the host and shows the faults as it sees them.
     """
     async with trio.open_nursery() as nursery:
         with ExitStack() as files:

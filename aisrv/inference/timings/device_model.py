@@ -86,7 +86,7 @@ class DeviceModel(Struct, frozen=True):
     threads: int = 1
     """Threads of an inference, 1 to 5."""
     flash: FlashPath | float | None = None
-    """Source of parameters in flash: a path, or bytes a second."""
+    """Speed of reading parameters from flash: that of a path, or bytes a second."""
     kernels: Kernels = Kernels.OPTIMIZED
     """Kernels that compute the operators of a file that XMOS's converter did not make."""
     reference_mhz: float | None = None

@@ -5,25 +5,16 @@ kernel holds). Buffers are copied into the machine and back at each call.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any, Final
 
-from aisrv.image_builder import parameters
-from aisrv.image_builder.parameters import KernelParams, Places, Step
+from aisrv.image_builder.parameters import STEPS, Places, Step
 from aisrv.image_builder.structures import KERNELS
-from aisrv.kernels.backend import Kernel, KernelBackend, ScratchFree
+from aisrv.kernels.backend import Kernel, KernelBackend, TableBackend
 from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.errors import InternalError
-from aisrv.kernels.params import (
-    Buffer,
-    Conv2dParams,
-    DepthwiseConv2dParams,
-    ElementwiseAddParams,
-    FullyConnectedParams,
-    MulParams,
-    PoolParams,
-    SoftmaxParams,
-)
+from aisrv.kernels.params import Buffer, ElementwiseParams
 from aisrv.model.relocatable.container import Core, Image
 from aisrv.model.relocatable.errors import BuildError, RelocatableError
 from aisrv.model.relocatable.network import PLACE_WEIGHTS
@@ -46,46 +37,23 @@ def relocatable_backend() -> KernelBackend:
     return Fallback(RelocatableBackend(image), find_backend("numpy"))
 
 
-class RelocatableBackend(ScratchFree):
+class RelocatableBackend(TableBackend):
     """The kernels of an image, each prepared kernel with an instance of its own."""
 
     def __init__(self, image: bytes) -> None:
         """Check the image. Raises ImageError."""
+        super().__init__({operator: partial(self._prepared, step) for operator, step in STEPS.items()})
         self._core: Final[Core] = Image.from_bytes(image).variant.core
         self._image: Final = image
 
-    def conv2d(self, params: Conv2dParams) -> Kernel:
-        return self._prepare(parameters.conv_2d, params, (params.input,))
-
-    def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
-        return self._prepare(parameters.depthwise_conv_2d, params, (params.input,))
-
-    def fully_connected(self, params: FullyConnectedParams) -> Kernel:
-        return self._prepare(parameters.fully_connected, params, (params.input,))
-
-    def avg_pool(self, params: PoolParams) -> Kernel:
-        return self._prepare(parameters.average_pool, params, (params.input,))
-
-    def max_pool(self, params: PoolParams) -> Kernel:
-        return self._prepare(parameters.max_pool, params, (params.input,))
-
-    def softmax(self, params: SoftmaxParams) -> Kernel:
-        return self._prepare(parameters.softmax, params, (params.input,))
-
-    def add(self, params: ElementwiseAddParams) -> Kernel:
-        return self._prepare(parameters.add, params, (params.input1, params.input2))
-
-    def mul(self, params: MulParams) -> Kernel:
-        return self._prepare(parameters.mul, params, (params.input1, params.input2))
-
-    def _prepare(
-        self, prepare: Callable[[Any, Places], Step], params: KernelParams, inputs: Sequence[Buffer]
-    ) -> Kernel:
+    def _prepared(self, prepare: Callable[[Any, Places], Step], params: Any) -> Kernel:  # noqa: ANN401
         places = _KernelPlaces()
         try:
             step = prepare(params, places)
         except BuildError as error:
             raise NotImplementedError(str(error)) from error
+        is_elementwise = isinstance(params, ElementwiseParams)
+        inputs = (params.input1, params.input2) if is_elementwise else (params.input,)
         try:
             return self._kernel(step, places, inputs, params.output)
         except RelocatableError as error:

@@ -6,27 +6,18 @@ records what it is given.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from aisrv.image_builder import parameters
-from aisrv.image_builder.parameters import Places, Step
+from aisrv.image_builder.parameters import STEPS, Places, Step
 from aisrv.image_builder.structures import KERNELS
 from aisrv.image_builder.tensor_steps import TENSOR_STEPS
-from aisrv.kernels.backend import Kernel, ScratchFree
+from aisrv.kernels.backend import Kernel, TableBackend
 from aisrv.kernels.checks import address
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.graph import Graph, GraphOperator
 from aisrv.kernels.graph.load import load_graph
-from aisrv.kernels.params import (
-    Buffer,
-    Conv2dParams,
-    DepthwiseConv2dParams,
-    ElementwiseAddParams,
-    FullyConnectedParams,
-    MulParams,
-    PoolParams,
-    SoftmaxParams,
-)
+from aisrv.kernels.params import Buffer, Conv2dParams
 from aisrv.model import Tensor
 from aisrv.model.relocatable.errors import BuildError
 from aisrv.model.relocatable.network import MOST_DIMENSIONS, PLACE_WEIGHTS, NodeInfo, TensorInfo
@@ -76,35 +67,14 @@ def record(model: bytes) -> RecordedNetwork:
     )
 
 
-class RecordingBackend(ScratchFree):
+class RecordingBackend(TableBackend):
     """A kernel backend whose kernels only know what they would have to compute."""
 
-    def conv2d(self, params: Conv2dParams) -> Kernel:
-        return _Recorded(parameters.conv_2d, params)
+    def __init__(self) -> None:
+        super().__init__({operator: partial(_Recorded, step) for operator, step in STEPS.items()})
 
     def grouped_conv2d(self, params: Conv2dParams) -> Kernel:
-        return _Recorded(parameters.grouped_conv_2d, params)
-
-    def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
-        return _Recorded(parameters.depthwise_conv_2d, params)
-
-    def fully_connected(self, params: FullyConnectedParams) -> Kernel:
-        return _Recorded(parameters.fully_connected, params)
-
-    def avg_pool(self, params: PoolParams) -> Kernel:
-        return _Recorded(parameters.average_pool, params)
-
-    def max_pool(self, params: PoolParams) -> Kernel:
-        return _Recorded(parameters.max_pool, params)
-
-    def softmax(self, params: SoftmaxParams) -> Kernel:
-        return _Recorded(parameters.softmax, params)
-
-    def add(self, params: ElementwiseAddParams) -> Kernel:
-        return _Recorded(parameters.add, params)
-
-    def mul(self, params: MulParams) -> Kernel:
-        return _Recorded(parameters.mul, params)
+        return _Recorded(STEPS["conv2d"], params)
 
 
 @dataclass(frozen=True, slots=True)

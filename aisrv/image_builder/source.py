@@ -8,18 +8,6 @@ from aisrv.image_builder.structures import KERNELS, Parameters
 from aisrv.model.relocatable.container import Variant
 from aisrv.model.relocatable.network import INFO_MAGIC, TensorInfo
 
-STRUCTS = {
-    "Convolution": "convolution",
-    "FullyConnected": "fully_connected",
-    "Pool": "pool",
-    "Softmax": "softmax",
-    "Elementwise": "elementwise",
-    "Copy": "copy",
-    "Pad": "pad",
-    "Mean": "mean",
-}
-"""C structure of each class of parameters."""
-
 
 def network_source(name: str, network: RecordedNetwork, variant: Variant, kernels: Sequence[str]) -> str:
     """Return the source as text. `name` is a C identifier; `kernels` are those that the image holds."""
@@ -51,8 +39,8 @@ def _lines(name: str, network: RecordedNetwork, variant: Variant, kernels: Seque
     yield "};"
     yield ""
     for index, node in enumerate(network.nodes):
-        struct_name = STRUCTS[type(node.step.parameters).__name__]
-        yield f"static const struct {struct_name} node{index} = {{{_values(node.step.parameters)}}};"
+        structure, values = node.step.parameters.structure, _values(node.step.parameters)
+        yield f"static const struct {structure} node{index} = {{{values}}};"
     yield ""
     table = ", ".join(f"&node{index}" for index in range(nodes))
     yield f"const void *const parameters[] = {{{table or '0'}}};"
@@ -71,9 +59,7 @@ def _lines(name: str, network: RecordedNetwork, variant: Variant, kernels: Seque
 
 
 def _values(parameters: Parameters) -> str:
-    return ", ".join(
-        f".{field} = {_number(getattr(parameters, field))}" for field in parameters.__struct_fields__
-    )
+    return ", ".join(f".{field} = {_number(value)}" for field, value in parameters.by_field().items())
 
 
 def _number(value: int) -> str:

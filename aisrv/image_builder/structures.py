@@ -1,167 +1,49 @@
-"""The parameters of our C kernels as values: the structures of `c/network.h`, field by field."""
+"""The C kernels by number, and their parameters: structures of words, as `c/network.h` declares them."""
 
-from typing import Final, TypeAlias
+import re
+import struct
+from importlib.resources import files
+from typing import Final, NamedTuple, Self
 
 from aisrv.model.relocatable.errors import BuildError
-from aisrv.values.packet import I32, U32, Packet
 
-KERNELS: Final = (
-    "conv_2d",
-    "depthwise_conv_2d",
-    "fully_connected",
-    "average_pool",
-    "max_pool",
-    "softmax",
-    "add",
-    "mul",
-    "copy",
-    "pad",
-    "mean",
-)
+_HEADER: Final = (files("aisrv.image_builder") / "c" / "network.h").read_text()
+_KERNEL: Final = re.compile(r"^    KERNEL_(\w+),$", re.MULTILINE)
+_STRUCTURE: Final = re.compile(r"^struct (\w+) \{\n((?:    u?int32_t [\w, ]+;\n)+)\};", re.MULTILINE)
+_FIELDS: Final = re.compile(r"(u?)int32_t ([\w, ]+);")
+
+KERNELS: Final = tuple(name.lower() for name in _KERNEL.findall(_HEADER))
 """C functions by number."""
 
-
-class Convolution(Packet, byte_order="<", error=BuildError, name="the parameters of a convolution"):
-    """`struct convolution`."""
-
-    input: U32
-    output: U32
-    weights: U32
-    bias: U32
-    multipliers: U32
-    batches: I32
-    in_h: I32
-    in_w: I32
-    in_c: I32
-    groups: I32
-    out_h: I32
-    out_w: I32
-    out_c: I32
-    taps_h: I32
-    taps_w: I32
-    stride_h: I32
-    stride_w: I32
-    dilation_h: I32
-    dilation_w: I32
-    before_h: I32
-    before_w: I32
-    in_zero: I32
-    out_zero: I32
-    low: I32
-    high: I32
-    depth_multiplier: I32
+STRUCTURES: Final = {
+    name: {
+        field: "I" if sign else "i" for sign, fields in _FIELDS.findall(body) for field in fields.split(", ")
+    }
+    for name, body in _STRUCTURE.findall(_HEADER)
+}
+"""The fields of each structure of 32-bit words, with their formats in `struct`."""
 
 
-class FullyConnected(
-    Packet, byte_order="<", error=BuildError, name="the parameters of a fully connected layer"
-):
-    """`struct fully_connected`."""
+class Parameters(NamedTuple):
+    """The parameters of a kernel: a structure of the header, and the value of each of its fields in order."""
 
-    input: U32
-    output: U32
-    weights: U32
-    bias: U32
-    multipliers: U32
-    batches: I32
-    inputs: I32
-    outputs: I32
-    in_zero: I32
-    weights_zero: I32
-    out_zero: I32
-    low: I32
-    high: I32
+    structure: str
+    values: tuple[int, ...]
 
+    @classmethod
+    def of(cls, structure: str, **values: int) -> Self:
+        """Fill a structure. TypeError where `values` are not its fields, one for each."""
+        fields = STRUCTURES[structure]
+        if fields.keys() != values.keys():
+            raise TypeError(f"struct {structure}: {', '.join(sorted(fields.keys() ^ values.keys()))} differ")
+        return cls(structure, tuple(values[field] for field in fields))
 
-class Pool(Packet, byte_order="<", error=BuildError, name="the parameters of a pool"):
-    """`struct pool`."""
+    def __bytes__(self) -> bytes:
+        try:
+            return struct.pack("<" + "".join(STRUCTURES[self.structure].values()), *self.values)
+        except struct.error as error:
+            raise BuildError(f"struct {self.structure}: a value does not fit its field: {error}") from error
 
-    input: U32
-    output: U32
-    batches: I32
-    in_h: I32
-    in_w: I32
-    channels: I32
-    out_h: I32
-    out_w: I32
-    taps_h: I32
-    taps_w: I32
-    stride_h: I32
-    stride_w: I32
-    before_h: I32
-    before_w: I32
-    low: I32
-    high: I32
-
-
-class Softmax(Packet, byte_order="<", error=BuildError, name="the parameters of a softmax"):
-    """`struct softmax`."""
-
-    input: U32
-    output: U32
-    exponentials: U32
-    rows: I32
-    classes: I32
-
-
-class Elementwise(Packet, byte_order="<", error=BuildError, name="the parameters of a sum or product"):
-    """`struct elementwise`."""
-
-    input1: U32
-    input2: U32
-    output: U32
-    dimensions: U32
-    rank: I32
-    length: I32
-    zero1: I32
-    zero2: I32
-    out_zero: I32
-    low: I32
-    high: I32
-    mantissa1: I32
-    shift1: I32
-    mantissa2: I32
-    shift2: I32
-    out_mantissa: I32
-    out_shift: I32
-
-
-class Copy(Packet, byte_order="<", error=BuildError, name="the parameters of a copy"):
-    """`struct copy`."""
-
-    input: U32
-    output: U32
-    length: I32
-
-
-class Pad(Packet, byte_order="<", error=BuildError, name="the parameters of a copy with borders"):
-    """`struct pad`."""
-
-    input: U32
-    output: U32
-    dimensions: U32
-    rank: I32
-    copies: I32
-    run: I32
-    first: I32
-    length: I32
-    fill: I32
-
-
-class Mean(Packet, byte_order="<", error=BuildError, name="the parameters of a mean"):
-    """`struct mean`."""
-
-    input: U32
-    output: U32
-    kept: U32
-    reduced: U32
-    kept_rank: I32
-    reduced_rank: I32
-    length: I32
-    count: I32
-    in_zero: I32
-    out_zero: I32
-    mantissa: I32
-    shift: I32
-
-
-Parameters: TypeAlias = Convolution | FullyConnected | Pool | Softmax | Elementwise | Copy | Pad | Mean
+    def by_field(self) -> dict[str, int]:
+        """Return the values by the names of their fields, in the order of the structure."""
+        return dict(zip(STRUCTURES[self.structure], self.values, strict=True))

@@ -5,6 +5,7 @@ Their inputs may broadcast, or only move. The graph has checked shapes, types an
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from aisrv.image_builder.dimensions import Dimension, broadcast_dimensions, merged, packed, row_steps
@@ -12,15 +13,15 @@ from aisrv.image_builder.parameters import (
     LARGEST_DIFFERENCE,
     Places,
     Step,
-    broadcast_add,
-    broadcast_mul,
+    add,
     check_shift,
+    mul,
 )
-from aisrv.image_builder.structures import Copy, Mean, Pad
+from aisrv.image_builder.structures import Parameters
 from aisrv.kernels.graph.graph import GraphOperator
 from aisrv.kernels.graph.operators.reductions import mean_multiplier
 from aisrv.kernels.graph.tensors import GraphTensor
-from aisrv.kernels.params import ElementwiseAddParams, FusedActivation, MulParams
+from aisrv.kernels.params import ElementwiseAddParams, ElementwiseParams, FusedActivation, MulParams
 from aisrv.model import TensorType
 from aisrv.model.relocatable.errors import BuildError
 
@@ -29,35 +30,23 @@ _QUANTIZED: Final = (TensorType.INT8, TensorType.UINT8)
 
 def _copy(operator: GraphOperator, places: Places) -> Step:
     source, output = operator.inputs[0].buffer, operator.outputs[0].buffer
-    return Step("copy", Copy(places.buffer(source), places.buffer(output), len(output)), 0)
+    return _step("copy", input=places.buffer(source), output=places.buffer(output), length=len(output))
 
 
-def _add(operator: GraphOperator, places: Places) -> Step:
+def _elementwise(
+    step: Callable[..., Step], kind: type[ElementwiseParams], operator: GraphOperator, places: Places
+) -> Step:
     one, two, output = _int8(*operator.inputs, *operator.outputs)
-    params = ElementwiseAddParams(
+    params = kind(
         input1=one.elements,
         input1_quant=one.quantization,
         input2=two.elements,
         input2_quant=two.quantization,
         output=output.elements,
         output_quant=output.quantization,
-        activation=_activation(operator),
+        activation=FusedActivation(operator.operator.options.activation.value),
     )
-    return broadcast_add(params, places, broadcast_dimensions(one.shape, two.shape, output.shape))
-
-
-def _mul(operator: GraphOperator, places: Places) -> Step:
-    one, two, output = _int8(*operator.inputs, *operator.outputs)
-    params = MulParams(
-        input1=one.elements,
-        input1_quant=one.quantization,
-        input2=two.elements,
-        input2_quant=two.quantization,
-        output=output.elements,
-        output_quant=output.quantization,
-        activation=_activation(operator),
-    )
-    return broadcast_mul(params, places, broadcast_dimensions(one.shape, two.shape, output.shape))
+    return step(params, places, broadcast_dimensions(one.shape, two.shape, output.shape))
 
 
 def _pad(operator: GraphOperator, places: Places) -> Step:
@@ -72,7 +61,8 @@ def _pad(operator: GraphOperator, places: Places) -> Step:
     outer, run = (found[:-1], found[-1].extent) if is_run else (found, 1)
     before = amounts.array.reshape(-1, 2)[:, 0].tolist()
     is_quantized = source.tensor.type in _QUANTIZED
-    parameters = Pad(
+    return _step(
+        "pad",
         input=places.buffer(source.buffer),
         output=places.buffer(output.buffer),
         dimensions=places.constant(packed(outer)),
@@ -83,7 +73,6 @@ def _pad(operator: GraphOperator, places: Places) -> Step:
         length=len(output.buffer),
         fill=output.quantization.zero_point if is_quantized else 0,
     )
-    return Step("pad", parameters, 0)
 
 
 def _mean(operator: GraphOperator, places: Places) -> Step:
@@ -98,7 +87,8 @@ def _mean(operator: GraphOperator, places: Places) -> Step:
     count = math.prod(dimension.extent for dimension in reduced)
     multiplier = mean_multiplier(source, output)
     check_shift("the sum", count * LARGEST_DIFFERENCE, multiplier)
-    parameters = Mean(
+    return _step(
+        "mean",
         input=places.buffer(source.buffer),
         output=places.buffer(output.buffer),
         kept=places.constant(packed(kept)),
@@ -112,15 +102,14 @@ def _mean(operator: GraphOperator, places: Places) -> Step:
         mantissa=multiplier.mantissa,
         shift=multiplier.shift,
     )
-    return Step("mean", parameters, 0)
 
 
 TENSOR_STEPS: Final[Mapping[str, Callable[[GraphOperator, Places], Step]]] = {
     "RESHAPE": _copy,
     "SQUEEZE": _copy,
     "EXPAND_DIMS": _copy,
-    "ADD": _add,
-    "MUL": _mul,
+    "ADD": partial(_elementwise, add, ElementwiseAddParams),
+    "MUL": partial(_elementwise, mul, MulParams),
     "PAD": _pad,
     "MEAN": _mean,
 }
@@ -133,5 +122,6 @@ def _int8(*tensors: GraphTensor) -> tuple[GraphTensor, ...]:
     return tensors
 
 
-def _activation(operator: GraphOperator) -> FusedActivation:
-    return FusedActivation(operator.operator.options.activation.value)
+def _step(kernel: str, **values: int) -> Step:
+    """Return the step of a kernel whose structure has its name."""
+    return Step(kernel, Parameters.of(kernel, **values), 0)

@@ -20,6 +20,9 @@ OTHERS = {
     "aisrv/inference/interpreters/warm_up.py: (Path(aisrv.__file__).parent / MODEL).read_bytes": (
         "a file of the package, read in a worker"
     ),
+    "aisrv/image_builder/structures.py: (files('aisrv.image_builder') / 'c' / 'network.h').read_text": (
+        "a file of the package"
+    ),
     "aisrv/image_builder/backend.py: (files('aisrv.image_builder') / 'images' / IMAGE).read_bytes": (
         "a file of the package"
     ),

@@ -1,7 +1,8 @@
 /* The structures of a relocatable network: those of the interface, and the parameters of its kernels.
  *
- * Each has its counterpart in aisrv/model/relocatable/network.py or parameters.py, field by field. A "place" is where a
- * tensor or a constant lies: an offset from the activations, or, with PLACE_WEIGHTS, from the weights.
+ * Those of the interface have counterparts in aisrv/model/relocatable/network.py, field by field. structures.py reads
+ * the parameters of kernels from here: fields of one type to a line, without comments between them. A "place" is where
+ * a tensor or a constant lies: an offset from the activations, or, with PLACE_WEIGHTS, from the weights.
  */
 #ifndef AISRV_RELOCATABLE_NETWORK_H
 #define AISRV_RELOCATABLE_NETWORK_H
@@ -106,7 +107,7 @@ static inline int8_t *at(const struct memory *memory, uint32_t place)
     return memory->activations + place;
 }
 
-/* Kernels by number; the order is that of parameters.py. */
+/* Kernels by number, each with the name of its function. */
 enum {
     KERNEL_CONV_2D,
     KERNEL_DEPTHWISE_CONV_2D,

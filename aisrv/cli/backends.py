@@ -22,8 +22,7 @@ class Backend(NamedTuple):
 
 def list_backends() -> list[Backend]:
     """Return the shipped engines and kernel backends, then the backends of other packages."""
-    from aisrv.kernels.backends.names import SHIPPED
-    from aisrv.kernels.backends.registry import registered_backends
+    from aisrv.kernels.backends.registry import SHIPPED, registered_backends
 
     names = [name for name in ENGINE_KINDS if name != NO_MODEL]
     names += [f"{KERNELS}:{name}" for name in SHIPPED]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from aisrv.image_builder.dimensions import Dimension, broadcast_dimensions, packed
 from aisrv.image_builder.structures import Parameters
 from aisrv.kernels import arithmetic
-from aisrv.kernels.arithmetic import INT8_MIN, INT32_MAX, Multiplier
+from aisrv.kernels.arithmetic import INT8_MIN, INT32_MAX, Multiplier, exponential_table
 from aisrv.kernels.params import (
     Buffer,
     Conv2dParams,
@@ -26,7 +26,6 @@ from aisrv.kernels.params import (
     PoolParams,
     SoftmaxParams,
 )
-from aisrv.kernels.softmax import exponential_table
 from aisrv.kernels.windows import Window, conv_windows, pool_windows
 from aisrv.model.relocatable.errors import BuildError
 

@@ -173,7 +173,7 @@ def is_shipped(kind: EngineKind) -> bool:
     """Check whether a kind, with its backend, comes with this package."""
     if kind.backend is None:
         return kind.name in INTERPRETERS
-    from aisrv.kernels.backends.names import SHIPPED, plain_name
+    from aisrv.kernels.backends.registry import SHIPPED, plain_name
 
     return plain_name(kind.backend) in SHIPPED
 

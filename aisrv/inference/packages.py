@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 from aisrv.inference.interpreter import MissingPackageError
-from aisrv.kernels.backends.names import plain_name
+from aisrv.kernels.backends.registry import plain_name
 from aisrv.protocol.engine_kind import KERNELS, EngineKind
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from aisrv.cli.main import main as aisrv
 from docs.generate.code_map import code_map
 from docs.generate.command_lines import program
+from docs.generate.kernel_operators import operator_table
 from docs.generate.settings_keys import board_keys, pack_keys, suite_keys
 from docs.generate.wires import (
     acquire_command_table,
@@ -47,4 +48,5 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "flash-failures": flash_failure_table,
     "jacdac": jacdac_tables,
     "code-map": code_map,
+    "kernel-operators": operator_table,
 }

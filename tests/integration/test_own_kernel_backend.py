@@ -12,7 +12,7 @@ from tflite import BuiltinOperator
 
 from aisrv import digits
 from aisrv.kernels.backend import SCRATCH_SIZES
-from aisrv.kernels.backends import names, registry
+from aisrv.kernels.backends import registry
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.checks import Params
 from tests.support import networks
@@ -101,4 +101,4 @@ def test_doc_names_every_method_and_error() -> None:
 
 def test_guide_names_every_shipped_backend() -> None:
     text = GUIDE.read_text()
-    assert [name for name in names.SHIPPED if f"`{name}`" not in text] == []
+    assert [name for name in registry.SHIPPED if f"`{name}`" not in text] == []

@@ -20,14 +20,18 @@ from aisrv.kernels.arithmetic import (
     add_multipliers,
     conv_multipliers,
     doubling_high_multiply,
+    exponential,
+    exponential_table,
     float32,
     fully_connected_multipliers,
     mul_multiplier,
     multiply_once_rounded,
     multiply_twice_rounded,
     quantized_multiplier,
+    reciprocal,
     round_half_away,
     rounding_shift,
+    softmax_row,
     wrapped,
 )
 from aisrv.kernels.errors import InternalError, UnsupportedActivation
@@ -39,7 +43,6 @@ from aisrv.kernels.params import (
     QuantParam,
     ScaleProduct,
 )
-from aisrv.kernels.softmax import exponential, exponential_table, reciprocal, softmax_row
 from tests.support.operators import Draw, values
 
 

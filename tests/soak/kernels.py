@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels.backend import KernelBackend
-from aisrv.kernels.backends.names import SHIPPED
-from aisrv.kernels.backends.registry import BackendError, find_backend
+from aisrv.kernels.backends.registry import SHIPPED, BackendError, find_backend
 from aisrv.kernels.graph.load import load_graph
 from aisrv.model import Model
 from aisrv.model.dtypes import DTYPES

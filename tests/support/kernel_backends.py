@@ -5,8 +5,7 @@ from typing import Final
 import pytest
 
 from aisrv.kernels.backend import KernelBackend
-from aisrv.kernels.backends.names import SHIPPED
-from aisrv.kernels.backends.registry import BackendError, find_backend
+from aisrv.kernels.backends.registry import SHIPPED, BackendError, find_backend
 
 NAMES: Final = tuple(SHIPPED)
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import Confinement, TensorLayout
 from aisrv.inference.interpreters.warm_up import warm_up
-from aisrv.kernels.backends.names import plain_name
-from aisrv.kernels.backends.registry import default_backend, find_backend
+from aisrv.kernels.backends.registry import default_backend, find_backend, plain_name
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError
 from aisrv.kernels.graph.graph import Graph

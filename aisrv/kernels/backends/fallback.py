@@ -25,7 +25,7 @@ from aisrv.kernels.backend import (
     int16_kernels,
 )
 from aisrv.kernels.checks import Params
-from aisrv.kernels.params import Buffer, PadParams, Shape4
+from aisrv.kernels.params import Buffer, PadParams, ScaleProduct, Shape4
 from aisrv.kernels.recurrent import LstmParams, RecurrentBackend, SvdfParams
 
 
@@ -95,6 +95,19 @@ class Fallback(BackendMethods):
                     kernel: Kernel = getattr(backend, name)(params)
                     return kernel
         raise NotImplementedError(f"{name}: neither backend takes it")
+
+
+class Float32Scales(Fallback):
+    """The kernels of another backend, for which scales are multiplied in float32.
+
+    Earlier versions of TensorFlow Lite Micro do so. The multipliers of FULLY_CONNECTED, BATCH_MATMUL, SVDF
+    and LSTM then differ in their last bits, and now and then an output by 1. The graph makes the multipliers.
+    """
+
+    scale_product: Final = ScaleProduct.FLOAT32
+
+    def __init__(self, backend: KernelBackend) -> None:
+        super().__init__(backend, backend)
 
 
 def own_method(backend: object, name: str) -> Callable[..., Any] | None:

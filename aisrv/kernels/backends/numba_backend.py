@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels import arithmetic
-from aisrv.kernels import softmax as integers
 from aisrv.kernels.arithmetic import Rounding
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends import numba_loops
@@ -82,9 +81,9 @@ def depthwise_conv2d(params: DepthwiseConv2dParams, numbers: Numbers) -> Kernel:
 
 def softmax(params: SoftmaxParams, numbers: Numbers) -> Kernel:
     """Prepare SOFTMAX."""
-    table = integers.exponential_table(params.beta, params.input_quant.scale, numbers.rounding)
+    table = arithmetic.exponential_table(params.beta, params.input_quant.scale, numbers.rounding)
     exponentials = np.array(table, np.int64)
-    rounded = np.array([arithmetic.rounding_shift(each, integers.SUM_SHIFT) for each in table], np.int64)
+    rounded = np.array([arithmetic.rounding_shift(each, arithmetic.SUM_SHIFT) for each in table], np.int64)
     values = numbers.array(params.input).reshape(params.input_shape)
     output = numbers.array(params.output).reshape(params.input_shape)
     return _called(numba_loops.softmax, values, exponentials, rounded, output)

@@ -7,7 +7,7 @@ Source: "The INT8 kernel engine", section Arithmetic.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from aisrv.kernels import arithmetic, checks, int16, softmax, windows
+from aisrv.kernels import arithmetic, checks, int16, windows
 from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT, MULTIPLY, Bounds, Multiplier, Rounding
 from aisrv.kernels.backend import Kernel, ScratchFree
 from aisrv.kernels.int16 import Multiply
@@ -138,13 +138,13 @@ class ReferenceBackend(ScratchFree):
     def softmax(self, params: SoftmaxParams) -> Kernel:
         """Prepare SOFTMAX over each row."""
         checks.check_softmax(params, self.elements)
-        table = softmax.exponential_table(params.beta, params.input_quant.scale, self.rounding)
+        table = arithmetic.exponential_table(params.beta, params.input_quant.scale, self.rounding)
         batches, classes = params.input_shape
 
         def invoke() -> None:
             for start in range(0, batches * classes, classes):
                 row = params.input[start : start + classes]
-                for at, value in enumerate(softmax.softmax_row(row.tolist(), table), start):
+                for at, value in enumerate(arithmetic.softmax_row(row.tolist(), table), start):
                     params.output[at] = value
 
         return invoke

@@ -6,28 +6,41 @@ function that takes no arguments and returns the backend. Modules are imported w
 
 import pkgutil
 from importlib.util import find_spec
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from aisrv.kernels.backend import OPERATORS, SCRATCH_SIZES, KernelBackend
-from aisrv.kernels.backends.assume_aligned import AssumeAligned
-from aisrv.kernels.backends.fallback import own_method
-from aisrv.kernels.backends.float32_scales import Float32Scales
-from aisrv.kernels.backends.names import (
-    ASSUME_ALIGNED,
-    FLOAT32_SCALES,
-    NATIVE,
-    SHIPPED,
-    plain_name,
-    thread_count,
-)
-from aisrv.kernels.backends.native.library import NativeError, load
 from aisrv.kernels.errors import KernelError
 from aisrv.values.extras import install_command
+
+# Names are asked for by those who start no kernel: what a backend needs is imported when one is created.
+if TYPE_CHECKING:
+    from aisrv.kernels.backend import KernelBackend
 
 GROUP: Final = "aisrv.kernel_backends"
 
 EXTRAS: Final = {"numba": "numba", "unicorn": "relocatable"}
 """Third-party modules that a shipped backend needs, each with the extra of this package that installs it."""
+
+
+SHIPPED: Final[dict[str, str | None]] = {
+    "reference": "aisrv.kernels.backends.reference:ReferenceBackend",
+    "numpy": "aisrv.kernels.backends.numpy.backend:NumpyBackend",
+    "native": "aisrv.kernels.backends.native.backend:native_backend",
+    "numba": "aisrv.kernels.backends.numba_backend:NumbaBackend",
+    "relocatable": None,
+}
+"""Where the shipped backends are, None for an entry point; no other package can take one of these names."""
+
+ASSUME_ALIGNED: Final = "+assume-aligned"
+"""Behind the name of any backend: it refuses buffers that do not start at a multiple of 16 bytes."""
+
+FLOAT32_SCALES: Final = "+float32-scales"
+"""Behind the name of any backend, before the alignment: scales are multiplied in float32, as on devices."""
+
+NATIVE: Final = "native"
+"""The backend that has threads."""
+THREADS: Final = "+threads="
+"""Behind the name of the backend `native`, before a number: its kernels run on so many threads."""
+MOST_THREADS: Final = 64
 
 
 class BackendError(KernelError):
@@ -39,13 +52,16 @@ def backend_names() -> tuple[str, ...]:
     return (*SHIPPED, *sorted(_registered()))
 
 
-def find_backend(name: str) -> KernelBackend:
+def find_backend(name: str) -> "KernelBackend":
     """Create the backend of that name; raise BackendError where there is none or it does not load.
 
     `native+threads=N` is the backend `native` on N threads. With `NAME+float32-scales`, scales are multiplied
     in float32; with `NAME+assume-aligned`, buffers off a 16-byte boundary are an AlignmentError. A name has
     them in this order.
     """
+    from aisrv.kernels.backends.assume_aligned import AssumeAligned
+    from aisrv.kernels.backends.fallback import Float32Scales
+
     plain, options = plain_name(name), dict[str, int]()
     try:
         threads = thread_count(name)
@@ -63,6 +79,8 @@ def find_backend(name: str) -> KernelBackend:
 
 def default_backend() -> str:
     """Name the fastest backend that is installed: `native`, else `numba`, else `numpy`."""
+    from aisrv.kernels.backends.native.library import NativeError, load
+
     try:
         load()
     except NativeError:
@@ -70,7 +88,28 @@ def default_backend() -> str:
     return NATIVE
 
 
-def _create(name: str, options: dict[str, int]) -> KernelBackend:
+def plain_name(name: str) -> str:
+    """The name of a backend without its threads, its scales and what it assumes."""
+    return _without_policies(name).partition(THREADS)[0]
+
+
+def _without_policies(name: str) -> str:
+    return name.removesuffix(ASSUME_ALIGNED).removesuffix(FLOAT32_SCALES)
+
+
+def thread_count(name: str) -> int | None:
+    """The threads that a name asks for, None where it names none; ValueError for what is no such number."""
+    _, asked, count = _without_policies(name).partition(THREADS)
+    if not asked:
+        return None
+    if not (count.isdecimal() and 1 <= int(count) <= MOST_THREADS):
+        raise ValueError(f"{count!r} is not a number of threads from 1 to {MOST_THREADS}")
+    return int(count)
+
+
+def _create(name: str, options: dict[str, int]) -> "KernelBackend":
+    from aisrv.kernels.backends.native.library import NativeError
+
     place = SHIPPED.get(name) or _registered(shipped=name in SHIPPED).get(name)
     if place is None:
         raise BackendError(f"there is no kernel backend {name!r}; there are: {', '.join(backend_names())}")
@@ -120,6 +159,9 @@ def _place(value: str) -> str:
 
 
 def _check_complete(name: str, backend: object) -> None:
+    from aisrv.kernels.backend import OPERATORS, SCRATCH_SIZES
+    from aisrv.kernels.backends.fallback import own_method
+
     missing = [method for method in (*OPERATORS, *SCRATCH_SIZES) if not callable(own_method(backend, method))]
     if missing:
         raise BackendError(

@@ -18,8 +18,7 @@ from aisrv.kernels.graph.graph import Graph, GraphOperator, PreparedSubgraph, no
 from aisrv.kernels.graph.operator_node import OperatorNode
 from aisrv.kernels.graph.operators import OPERATORS, prepare
 from aisrv.kernels.graph.plan import plan_graph
-from aisrv.kernels.graph.tensors import GraphMemory
-from aisrv.kernels.graph.variables import Variables
+from aisrv.kernels.graph.tensors import GraphMemory, Variables
 from aisrv.kernels.params import NO_SCRATCH
 from aisrv.model import Model, ModelFileError, Operator, Subgraph
 from aisrv.model.arena_plan import ArenaPlan

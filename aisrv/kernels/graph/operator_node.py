@@ -1,17 +1,16 @@
 """An operator of a graph that is being prepared, with its tensors and its backend."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.kernels.backend import KernelBackend, Kernels, scale_product
+from aisrv.kernels.backend import Kernel, KernelBackend, Kernels, scale_product
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.graph import PreparedSubgraph
-from aisrv.kernels.graph.tensors import GraphTensor
-from aisrv.kernels.graph.variables import Variables
+from aisrv.kernels.graph.tensors import GraphTensor, Variables
 from aisrv.kernels.params import (
     INT8,
     INT16,
@@ -23,6 +22,9 @@ from aisrv.kernels.params import (
     Shape4,
 )
 from aisrv.model import Model, Operator, Options, TensorType
+
+WIDEST_WINDOW: Final = 16
+"""Windows may be so many times as large as what they move over: their cost follows from a file's size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +172,31 @@ def symmetric(*tensors: GraphTensor) -> None:
         zero = tensor.quantization.zero_point
         if zero:
             raise GraphError(f"{tensor} has the zero point {zero}, of int16 must be 0")
+
+
+def bound_window(sizes: Sequence[int], taps: Sequence[int], dilations: Sequence[int]) -> None:
+    """Refuse windows that lie mostly outside of the elements that they move over."""
+    for extent, count, dilation in zip(sizes, taps, dilations, strict=True):
+        reach = (count - 1) * dilation + 1
+        if reach > WIDEST_WINDOW * (extent + 1):
+            raise GraphError(f"a window of {reach} is far larger than the {extent} elements below it")
+
+
+def copies(*pairs: tuple[npt.NDArray[Any], npt.NDArray[Any]]) -> Kernel:
+    """Prepare copies into the first array of each pair of the second."""
+
+    def kernel() -> None:
+        for write, read in pairs:
+            write[...] = read
+
+    return kernel
+
+
+def combined(function: Callable[..., Any], one: GraphTensor, two: GraphTensor, output: GraphTensor) -> Kernel:
+    """Prepare a function of NumPy of two tensors that broadcast to the output."""
+    left, right, write = broadcast_view(one, output), broadcast_view(two, output), output.array
+
+    def kernel() -> None:
+        function(left, right, out=write)
+
+    return kernel

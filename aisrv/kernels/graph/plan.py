@@ -10,7 +10,6 @@ from typing import Final
 
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.params import Shape4
 from aisrv.model import Model, ModelFileError, Operator, Subgraph, TensorType
 from aisrv.model.arena_plan import (
     Allocation,
@@ -22,8 +21,12 @@ from aisrv.model.arena_plan import (
 from aisrv.model.arena_scratch import operator_scratch
 from aisrv.model.control_flow import subgraphs
 
-_OF_THE_BACKEND: Final = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "SOFTMAX"})
-"""Operators whose scratch the backend names."""
+_OF_THE_BACKEND: Final = {
+    "CONV_2D": "conv2d_scratch_size",
+    "DEPTHWISE_CONV_2D": "depthwise_conv2d_scratch_size",
+    "SOFTMAX": "softmax_scratch_size",
+}
+"""Operators whose scratch the backend names, each with the method that does."""
 
 
 def plan_graph(model: Model, backend: KernelBackend) -> ArenaPlan:
@@ -72,26 +75,22 @@ def _is_float(model: Subgraph, operator: Operator) -> bool:
 
 
 def _scratch_size(model: Subgraph, operator: Operator, backend: KernelBackend) -> int:
-    match operator.name:
-        case "CONV_2D":
-            return backend.conv2d_scratch_size(*_convolution_shapes(model, operator))
-        case "DEPTHWISE_CONV_2D":
-            return backend.depthwise_conv2d_scratch_size(*_convolution_shapes(model, operator))
-        case _:
-            shapes = _shapes(model, (*operator.inputs[:1], *operator.outputs[:1]))
-            if not shapes or not shapes[0]:
-                raise GraphError(f"operator {operator.index} (SOFTMAX) has no rows")
-            return backend.softmax_scratch_size(shapes[0][-1])
+    query = getattr(backend, _OF_THE_BACKEND[operator.name])
+    if operator.name != "SOFTMAX":
+        return int(query(*_convolution_shapes(model, operator)))
+    shapes = _shapes(model, (*operator.inputs[:1], *operator.outputs[:1]))
+    if not shapes or not shapes[0]:
+        raise GraphError(f"operator {operator.index} (SOFTMAX) has no rows")
+    return int(query(shapes[0][-1]))
 
 
-def _convolution_shapes(model: Subgraph, operator: Operator) -> tuple[Shape4, Shape4, Shape4]:
+def _convolution_shapes(model: Subgraph, operator: Operator) -> list[tuple[int, ...]]:
     shapes = _shapes(model, (*operator.inputs[:2], *operator.outputs[:1]))
     if [len(shape) for shape in shapes] != [4, 4, 4]:
         raise GraphError(
             f"operator {operator.index} ({operator.name}) needs input, weights and output of four dimensions"
         )
-    (a, b, c, d), (e, f, g, h), (i, j, k, m) = shapes
-    return (a, b, c, d), (e, f, g, h), (i, j, k, m)
+    return shapes
 
 
 def _shapes(model: Subgraph, tensors: Iterable[int]) -> list[tuple[int, ...]]:

@@ -14,9 +14,8 @@ from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import Confinement, is_shipped
 from aisrv.inference.interpreters.kernels import KernelsInterpreter
 from aisrv.kernels.backend import int16_kernels
-from aisrv.kernels.backends.names import ASSUME_ALIGNED
 from aisrv.kernels.backends.reference import ReferenceBackend
-from aisrv.kernels.backends.registry import BackendError, find_backend
+from aisrv.kernels.backends.registry import ASSUME_ALIGNED, BackendError, find_backend
 from aisrv.kernels.errors import AlignmentError, KernelError
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.load import load_graph

@@ -203,7 +203,7 @@ def no_library() -> Library:
 def test_default_without_a_compiler_at_installation(
     numba: object | None, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "load", no_library)
+    monkeypatch.setattr("aisrv.kernels.backends.native.library.load", no_library)
     monkeypatch.setattr(registry, "find_spec", lambda _module: numba)
     assert registry.default_backend() == expected
 

@@ -9,12 +9,11 @@ import numpy.typing as npt
 import pytest
 from tflite import BuiltinOperator, TensorType
 
-from aisrv.kernels.arithmetic import Multiplier, Rounding, multiply_once_rounded
+from aisrv.kernels.arithmetic import Multiplier, Rounding, multiply_once_rounded, reciprocal
 from aisrv.kernels.backends.numpy import elementwise
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.graph.load import load_graph
 from aisrv.kernels.graph.operators import lookup, quantize, reductions
-from aisrv.kernels.softmax import reciprocal
 from tests.support.models import PROBABILITIES, constant, random_int8, single, tensor, tflm
 
 F32 = TensorType.FLOAT32

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.kernels import arithmetic, softmax
+from aisrv.kernels import arithmetic
 from aisrv.kernels.arithmetic import Bounds, Rounding
 from aisrv.kernels.backends.native.library import Library, Team, Variant
 from aisrv.kernels.backends.native.steps import NativeKernel, Step, make_step
@@ -139,9 +139,9 @@ def _pool(params: PoolParams, kind: str) -> Step:
 
 def softmax_rows(params: SoftmaxParams) -> Step:
     """Prepare SOFTMAX over each row."""
-    table = softmax.exponential_table(params.beta, params.input_quant.scale, Rounding.DOUBLE)
+    table = arithmetic.exponential_table(params.beta, params.input_quant.scale, Rounding.DOUBLE)
     exponentials = np.array(table, np.int32)
-    rounded = np.array([arithmetic.rounding_shift(each, softmax.SUM_SHIFT) for each in table], np.int32)
+    rounded = np.array([arithmetic.rounding_shift(each, arithmetic.SUM_SHIFT) for each in table], np.int32)
     rows, classes = params.input_shape
     return make_step(
         "SOFTMAX",

@@ -1,14 +1,14 @@
-"""SOFTMAX in NumPy, by tables. Sources: `aisrv.kernels.softmax`, `aisrv.kernels.int16`."""
+"""SOFTMAX in NumPy, by tables. Sources: `aisrv.kernels.arithmetic`, `aisrv.kernels.int16`."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 from aisrv.kernels import arithmetic, int16
+from aisrv.kernels.arithmetic import SUM_SHIFT, exponential_table, reciprocal
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.words import Numbers, Words, word_scale
 from aisrv.kernels.params import INT16, SoftmaxParams
-from aisrv.kernels.softmax import SUM_SHIFT, exponential_table, reciprocal
 
 _HALF = 1 << 30
 

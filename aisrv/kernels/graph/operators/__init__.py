@@ -1,21 +1,19 @@
-"""The operators of a graph by name: the code that prepares a kernel for each.
+"""The operators of a graph by name, each with its types and the code that prepares a kernel for it.
 
-Eight of them are the backend's; the others belong to the graph and are the same with every backend.
+The manual's table is made of this one.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.operator_node import OperatorNode
 from aisrv.kernels.graph.operators import (
     backend_operators,
-    cast,
     comparisons,
     control,
-    extremes,
-    gathering,
-    integers,
+    elementwise,
     layout,
     lookup,
     lstm,
@@ -27,89 +25,141 @@ from aisrv.kernels.graph.operators import (
     resources,
     shapes,
     slicing,
-    subtraction,
     svdf,
 )
-from aisrv.kernels.graph.operators.floats import FLOAT_OPERATORS
+from aisrv.kernels.graph.operators.floats import convolutions, elements, pools, products
+from aisrv.kernels.graph.operators.floats import reductions as float_reductions
+from aisrv.kernels.graph.operators.floats import resampling as float_resampling
 from aisrv.model import TensorType
 
 Prepare: TypeAlias = Callable[[OperatorNode], Kernel]
 """Checks an operator and makes its kernel; KernelError for one that cannot be computed."""
 
-OPERATORS: Final[Mapping[str, Prepare]] = {
-    "CONV_2D": backend_operators.conv2d,
-    "TRANSPOSE_CONV": backend_operators.transpose_conv,
-    "DEPTHWISE_CONV_2D": backend_operators.depthwise_conv2d,
-    "FULLY_CONNECTED": backend_operators.fully_connected,
-    "AVERAGE_POOL_2D": backend_operators.average_pool,
-    "MAX_POOL_2D": backend_operators.max_pool,
-    "SOFTMAX": backend_operators.softmax,
-    "ADD": integers.add,
-    "MUL": integers.multiply,
-    "RESHAPE": layout.copy,
-    "SQUEEZE": layout.copy,
-    "EXPAND_DIMS": layout.copy,
-    "SHAPE": shapes.shape,
-    "BROADCAST_TO": shapes.broadcast_to,
-    "PACK": shapes.pack,
-    "UNPACK": shapes.unpack,
-    "PAD": layout.pad,
-    "PADV2": layout.pad,
-    "MIRROR_PAD": layout.mirror_pad,
-    "SPACE_TO_DEPTH": layout.space_to_depth,
-    "DEPTH_TO_SPACE": layout.depth_to_space,
-    "TRANSPOSE": layout.transpose,
-    "CONCATENATION": layout.concatenation,
-    "RESIZE_NEAREST_NEIGHBOR": resampling.resize_nearest_neighbor,
-    "RESIZE_BILINEAR": resampling.resize_bilinear,
-    "SLICE": slicing.slice_,
-    "STRIDED_SLICE": slicing.strided_slice,
-    "SPLIT": slicing.split,
-    "SPLIT_V": slicing.split_v,
-    "GATHER": gathering.gather,
-    "CAST": cast.cast,
-    "EQUAL": comparisons.equal,
-    "NOT_EQUAL": comparisons.not_equal,
-    "GREATER": comparisons.greater,
-    "GREATER_EQUAL": comparisons.greater_equal,
-    "LESS": comparisons.less,
-    "LESS_EQUAL": comparisons.less_equal,
-    "LOGICAL_AND": comparisons.logical_and,
-    "LOGICAL_OR": comparisons.logical_or,
-    "LOGICAL_NOT": comparisons.logical_not,
-    "MINIMUM": extremes.minimum,
-    "MAXIMUM": extremes.maximum,
-    "QUANTIZE": quantize.quantize,
-    "DEQUANTIZE": quantize.dequantize,
-    "LOGISTIC": lookup.logistic,
-    "LEAKY_RELU": lookup.leaky_relu,
-    "HARD_SWISH": lookup.hard_swish,
-    "TANH": lookup.tanh,
-    "RELU": rectifiers.relu,
-    "RELU6": rectifiers.relu6,
-    "PRELU": rectifiers.prelu,
-    "ABS": rectifiers.absolute,
-    "MEAN": reductions.mean,
-    "SUM": reductions.sum_,
-    "REDUCE_MAX": reductions.reduce_max,
-    "ARG_MAX": reductions.arg_max,
-    "SUB": integers.subtract,
-    "SQUARED_DIFFERENCE": subtraction.squared_difference,
-    "BATCH_MATMUL": matmul.batch_matmul,
-    "SVDF": svdf.svdf,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm.lstm,
-    "VAR_HANDLE": resources.var_handle,
-    "READ_VARIABLE": resources.read_variable,
-    "ASSIGN_VARIABLE": resources.assign_variable,
-    "IF": control.if_,
-    "WHILE": control.while_,
-    "CALL_ONCE": resources.call_once,
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """How an operator is computed."""
+
+    by: str
+    """Who computes it, and what kind of operator it is, for the manual."""
+    types: str
+    """The types of its activations, for the manual; float32 comes on top where there is `floats`."""
+    prepare: Prepare
+    floats: Prepare | None = None
+    """For an output of float32; sums have another order than TensorFlow Lite Micro's, and other last bits."""
+    note: str = ""
+    """What else the manual says of it."""
+
+
+def _layout(prepare: Prepare) -> Computation:
+    return Computation("the graph, layout", "any type", prepare)
+
+
+_BACKEND: Final = "the backend"
+_ARITHMETIC: Final = "the graph, arithmetic"
+_FUNCTIONS: Final = "the graph, functions"
+_COMPARISONS: Final = "the graph, comparisons"
+_RECURRENT: Final = "the backend `native`, else the graph"
+_BOTH: Final = "int8, int16"
+_NUMBERS: Final = "int8, int32, int64, float32"
+
+OPERATORS: Final[Mapping[str, Computation]] = {
+    "CONV_2D": Computation(
+        _BACKEND, _BOTH, backend_operators.conv2d, convolutions.conv2d, "of groups of channels, too"
+    ),
+    "DEPTHWISE_CONV_2D": Computation(
+        _BACKEND, _BOTH, backend_operators.depthwise_conv2d, convolutions.depthwise_conv2d
+    ),
+    "TRANSPOSE_CONV": Computation(
+        _BACKEND, _BOTH, backend_operators.transpose_conv, convolutions.transpose_conv, "by its CONV_2D"
+    ),
+    "FULLY_CONNECTED": Computation(
+        _BACKEND, _BOTH, backend_operators.fully_connected, products.fully_connected
+    ),
+    "AVERAGE_POOL_2D": Computation(_BACKEND, _BOTH, backend_operators.average_pool, pools.average_pool),
+    "MAX_POOL_2D": Computation(_BACKEND, _BOTH, backend_operators.max_pool, pools.max_pool),
+    "SOFTMAX": Computation(_BACKEND, _BOTH, backend_operators.softmax, float_reductions.softmax),
+    "ADD": Computation(_BACKEND, _BOTH, elementwise.add, elements.add, "the graph: of int32"),
+    "MUL": Computation(_BACKEND, _BOTH, elementwise.multiply, elements.multiply, "the graph: of int32"),
+    "SUB": Computation(_ARITHMETIC, _BOTH, elementwise.subtract, elements.subtract, "also of int32"),
+    "BATCH_MATMUL": Computation(_ARITHMETIC, _BOTH, matmul.batch_matmul, products.batch_matmul),
+    "MEAN": Computation(_ARITHMETIC, _BOTH, reductions.mean, float_reductions.mean),
+    "SUM": Computation(_ARITHMETIC, _BOTH, reductions.sum_, float_reductions.sum_),
+    "SQUARED_DIFFERENCE": Computation(
+        _ARITHMETIC, "int8", elementwise.squared_difference, elements.squared_difference
+    ),
+    "RESIZE_BILINEAR": Computation(
+        _ARITHMETIC, "int8", resampling.resize_bilinear, float_resampling.resize_bilinear
+    ),
+    "LEAKY_RELU": Computation(_FUNCTIONS, _BOTH, lookup.leaky_relu, elements.leaky_relu),
+    "LOGISTIC": Computation(_FUNCTIONS, _BOTH, lookup.logistic, elements.logistic),
+    "TANH": Computation(_FUNCTIONS, _BOTH, lookup.tanh, elements.tanh),
+    "RELU": Computation(_FUNCTIONS, "int8", rectifiers.relu, elements.relu),
+    "RELU6": Computation(_FUNCTIONS, "int8", rectifiers.relu6, elements.relu6),
+    "PRELU": Computation(_FUNCTIONS, "int8", rectifiers.prelu, elements.prelu),
+    "HARD_SWISH": Computation(_FUNCTIONS, "int8", lookup.hard_swish, elements.hard_swish),
+    "ABS": Computation(_FUNCTIONS, "int8", rectifiers.absolute, elements.absolute),
+    "REDUCE_MAX": Computation("the graph, largest", "int8, float32", reductions.reduce_max),
+    "ARG_MAX": Computation("the graph, largest", "int8, float32", reductions.arg_max, note="to int32"),
+    "MINIMUM": Computation(_COMPARISONS, _NUMBERS, comparisons.minimum, note="also of int16"),
+    "MAXIMUM": Computation(_COMPARISONS, _NUMBERS, comparisons.maximum, note="also of int16"),
+    "EQUAL": Computation(_COMPARISONS, _NUMBERS, comparisons.equal, note="also of bools"),
+    "NOT_EQUAL": Computation(_COMPARISONS, _NUMBERS, comparisons.not_equal, note="also of bools"),
+    "GREATER": Computation(_COMPARISONS, _NUMBERS, comparisons.greater),
+    "GREATER_EQUAL": Computation(_COMPARISONS, _NUMBERS, comparisons.greater_equal),
+    "LESS": Computation(_COMPARISONS, _NUMBERS, comparisons.less),
+    "LESS_EQUAL": Computation(_COMPARISONS, _NUMBERS, comparisons.less_equal),
+    "LOGICAL_AND": Computation("the graph, logic", "bool", comparisons.logical_and),
+    "LOGICAL_OR": Computation("the graph, logic", "bool", comparisons.logical_or),
+    "LOGICAL_NOT": Computation("the graph, logic", "bool", comparisons.logical_not),
+    "RESHAPE": _layout(layout.copy),
+    "SQUEEZE": _layout(layout.copy),
+    "EXPAND_DIMS": _layout(layout.copy),
+    "PAD": _layout(layout.pad),
+    "PADV2": _layout(layout.pad),
+    "MIRROR_PAD": _layout(layout.mirror_pad),
+    "TRANSPOSE": _layout(layout.transpose),
+    "CONCATENATION": _layout(layout.concatenation),
+    "PACK": _layout(shapes.pack),
+    "UNPACK": _layout(shapes.unpack),
+    "SPLIT": _layout(slicing.split),
+    "SPLIT_V": _layout(slicing.split_v),
+    "SLICE": _layout(slicing.slice_),
+    "STRIDED_SLICE": _layout(slicing.strided_slice),
+    "GATHER": _layout(slicing.gather),
+    "BROADCAST_TO": _layout(shapes.broadcast_to),
+    "SPACE_TO_DEPTH": _layout(layout.space_to_depth),
+    "DEPTH_TO_SPACE": _layout(layout.depth_to_space),
+    "RESIZE_NEAREST_NEIGHBOR": _layout(resampling.resize_nearest_neighbor),
+    "SHAPE": Computation("the graph, types", "any type", shapes.shape, note="to int32"),
+    "QUANTIZE": Computation(
+        "the graph, types",
+        "float32, int8, uint8, int16, int32",
+        quantize.quantize,
+        note="to int8, uint8, int16; from the shorter integers to int32, too",
+    ),
+    "DEQUANTIZE": Computation("the graph, types", "int8, uint8, int16", quantize.dequantize),
+    "CAST": Computation("the graph, types", "bool, int8, int16, int32, float32", quantize.cast),
+    "SVDF": Computation(_RECURRENT, "int8", svdf.svdf, note="with a state of int8 or int16"),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": Computation(
+        _RECURRENT,
+        "int8",
+        lstm.lstm,
+        note="also of int16, by the graph; with a cell state of int16, without peepholes, projection and "
+        "layer normalization",
+    ),
+    "IF": Computation("the graph, control", "any type", control.if_),
+    "WHILE": Computation("the graph, control", "any type", control.while_),
+    "VAR_HANDLE": Computation("the graph, state", "any type", resources.var_handle),
+    "READ_VARIABLE": Computation("the graph, state", "any type", resources.read_variable),
+    "ASSIGN_VARIABLE": Computation("the graph, state", "any type", resources.assign_variable),
+    "CALL_ONCE": Computation("the graph, state", "any type", resources.call_once),
 }
 """All builtin operators that a graph executes, by their names in the schema."""
 
 
 def prepare(node: OperatorNode) -> Kernel:
     """Check an operator and make its kernel, by its name and its output's type; KernelError."""
-    name = node.operator.name
+    computation = OPERATORS[node.operator.name]
     is_float = bool(node.outputs) and node.outputs[0].tensor.type is TensorType.FLOAT32
-    return (FLOAT_OPERATORS if is_float and name in FLOAT_OPERATORS else OPERATORS)[name](node)
+    return ((is_float and computation.floats) or computation.prepare)(node)

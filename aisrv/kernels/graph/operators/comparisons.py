@@ -1,7 +1,7 @@
-"""Comparisons and logic, of inputs that broadcast; results are bools.
+"""Comparisons, extremes and logic, of inputs that broadcast.
 
-Numbers without a scale are compared as they are, int8 in a common fixed-point format. Source:
-`comparisons.h` and `comparisons_common.cc` of TensorFlow Lite Micro.
+Numbers without a scale are compared as they are, int8 in a common fixed-point format. Sources:
+`comparisons.h`, `comparisons_common.cc` and `maximum_minimum.h` of TensorFlow Lite Micro.
 """
 
 from collections.abc import Callable
@@ -14,13 +14,21 @@ from aisrv.kernels.arithmetic import multiply_twice_rounded, quantized_multiplie
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.elementwise import pair_table
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, same_shape, same_type
+from aisrv.kernels.graph.operator_node import OperatorNode, combined, same_shape, same_type
 from aisrv.kernels.graph.operators.lookup import by_pairs, int8_table
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
 
 _LEFT_SHIFT: Final = 8
 _NUMBERS: Final = (TensorType.INT8, TensorType.INT32, TensorType.INT64, TensorType.FLOAT32)
+_EXTREMES: Final = (
+    TensorType.INT8,
+    TensorType.INT16,
+    TensorType.INT32,
+    TensorType.INT64,
+    TensorType.FLOAT32,
+)
+"""Types whose elements are compared as they are, whatever their scales."""
 
 
 def equal(node: OperatorNode) -> Kernel:
@@ -61,12 +69,7 @@ def _compare(node: OperatorNode, function: Callable[..., Any], *types: TensorTyp
     if one.tensor.type is TensorType.INT8:
         table = pair_table(function, _fixed_point(one), _fixed_point(two))
         return by_pairs(one, two, output, table)
-    left, right, write = broadcast_view(one, output), broadcast_view(two, output), output.array
-
-    def kernel() -> None:
-        function(left, right, out=write)
-
-    return kernel
+    return combined(function, one, two, output)
 
 
 def _fixed_point(tensor: GraphTensor) -> npt.NDArray[np.int64]:
@@ -100,3 +103,21 @@ def logical_not(node: OperatorNode) -> Kernel:
         np.logical_not(read, out=write)
 
     return kernel
+
+
+def minimum(node: OperatorNode) -> Kernel:
+    """Prepare MINIMUM, of inputs that broadcast."""
+    return _extreme(node, np.minimum)
+
+
+def maximum(node: OperatorNode) -> Kernel:
+    """Prepare MAXIMUM, of inputs that broadcast."""
+    return _extreme(node, np.maximum)
+
+
+def _extreme(node: OperatorNode, function: Callable[..., Any]) -> Kernel:
+    node.expect(2)
+    one, two, output = node.input(0, *_EXTREMES), node.input(1, *_EXTREMES), node.output(0, *_EXTREMES)
+    same_type(one, two)
+    same_type(one, output)
+    return combined(function, one, two, output)

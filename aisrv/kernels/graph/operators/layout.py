@@ -10,6 +10,7 @@ from aisrv.kernels.backend import CopyingBackend, Kernel
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import (
     OperatorNode,
+    copies,
     expect_shape,
     same_quantization,
     same_type,
@@ -34,16 +35,7 @@ def copy(node: OperatorNode) -> Kernel:
         raise GraphError(f"{source} of shape {list(source.shape)} does not become {list(output.shape)}")
     if isinstance(node.backend, CopyingBackend):
         return node.backend.copy(source.buffer, output.buffer)
-    return _copy(source, output)
-
-
-def _copy(source: GraphTensor, output: GraphTensor) -> Kernel:
-    read, write = source.buffer, output.buffer
-
-    def kernel() -> None:
-        write[:] = read
-
-    return kernel
+    return copies((np.asarray(output.buffer), np.asarray(source.buffer)))
 
 
 def pad(node: OperatorNode) -> Kernel:
@@ -114,13 +106,9 @@ def transpose(node: OperatorNode) -> Kernel:
     same_type(source, output)
     if sorted(permutation) != list(range(len(source.shape))):
         raise GraphError(f"{permutation} is not a permutation of {len(source.shape)} dimensions")
-    view, write = source.array.transpose(permutation), output.array
+    view = source.array.transpose(permutation)
     expect_shape(output, view.shape)
-
-    def kernel() -> None:
-        write[...] = view
-
-    return kernel
+    return copies((output.array, view))
 
 
 def concatenation(node: OperatorNode) -> Kernel:
@@ -147,12 +135,7 @@ def concatenation(node: OperatorNode) -> Kernel:
         start += length
     if start != output.shape[axis]:
         raise GraphError(f"the inputs have {start} elements along {axis}, the output {output.shape[axis]}")
-
-    def kernel() -> None:
-        for part, source in parts:
-            part[...] = source
-
-    return kernel
+    return copies(*parts)
 
 
 def mirror_pad(node: OperatorNode) -> Kernel:
@@ -200,7 +183,7 @@ def space_to_depth(node: OperatorNode) -> Kernel:
     rows, columns = height // block, width // block
     expect_shape(output, (batch, rows, columns, channels * block * block))
     view = source.array.reshape(batch, rows, block, columns, block, channels).swapaxes(2, 3)
-    return _copy_view(view, output)
+    return copies((output.array.reshape(view.shape), view))
 
 
 def depth_to_space(node: OperatorNode) -> Kernel:
@@ -215,7 +198,7 @@ def depth_to_space(node: OperatorNode) -> Kernel:
     depth = channels // (block * block)
     expect_shape(output, (batch, height * block, width * block, depth))
     view = source.array.reshape(batch, height, width, block, block, depth).swapaxes(2, 3)
-    return _copy_view(view, output)
+    return copies((output.array.reshape(view.shape), view))
 
 
 def _block_size(node: OperatorNode) -> int:
@@ -223,15 +206,6 @@ def _block_size(node: OperatorNode) -> int:
     if block < 1:
         raise GraphError(f"block_size is {block}, must be positive")
     return block
-
-
-def _copy_view(view: npt.NDArray[Any], output: GraphTensor) -> Kernel:
-    write = output.array.reshape(view.shape)
-
-    def kernel() -> None:
-        write[...] = view
-
-    return kernel
 
 
 def dimension(axis: int, tensor: GraphTensor) -> int:

@@ -18,11 +18,15 @@ from aisrv.kernels.arithmetic import (
     INT32_MIN,
     Multiplier,
     Rounding,
+    difference_over_sum,
     doubling_high_multiply,
+    exponential,
     float32,
     multiply_twice_rounded,
     quantized_multiplier,
+    reciprocal,
     rounding_shift,
+    saturate32,
 )
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.elementwise import look_up
@@ -38,7 +42,6 @@ from aisrv.kernels.graph.operators.sigmoid_tables import (
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import INT16, QuantParam
 from aisrv.kernels.recurrent import Words
-from aisrv.kernels.softmax import difference_over_sum, exponential, reciprocal, saturate32
 from aisrv.model import TensorType
 
 _LIMITS: Final = {

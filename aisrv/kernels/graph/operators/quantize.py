@@ -1,6 +1,7 @@
-"""QUANTIZE and DEQUANTIZE: between floats and integers, and from one quantization to another.
+"""QUANTIZE, DEQUANTIZE and CAST: between floats and integers, and from one quantization to another.
 
-Source: "The INT8 kernel engine", section Arithmetic; `quantize.h`, `requantize.h`, `dequantize.h`.
+Source: "The INT8 kernel engine", section Arithmetic; `quantize.h`, `requantize.h`, `dequantize.h`,
+`cast.cc`.
 """
 
 import numpy as np
@@ -15,6 +16,7 @@ from aisrv.model import TensorType
 
 _EIGHT_BITS = (TensorType.INT8, TensorType.UINT8)
 _QUANTIZED = (*_EIGHT_BITS, TensorType.INT16)
+_NUMBERS = (TensorType.BOOL, TensorType.INT8, TensorType.INT16, TensorType.INT32, TensorType.FLOAT32)
 
 
 def quantize(node: OperatorNode) -> Kernel:
@@ -94,3 +96,27 @@ def _to_float(source: GraphTensor, output: GraphTensor) -> Kernel:
             np.multiply((read.astype(np.int32) - zero).astype(np.float32), scale, out=write)
 
     return kernel
+
+
+def cast(node: OperatorNode) -> Kernel:
+    """Prepare CAST: floats lose what is behind the point, and stop at the ends of a smaller type.
+
+    What is no number becomes 0. Integers lose their upper bits, as in C.
+    """
+    node.expect(1)
+    source, output = node.input(0, *_NUMBERS), node.output(0, *_NUMBERS)
+    same_shape(source, output)
+    read, write = source.array, output.array
+
+    def cast_all() -> None:
+        write[...] = read.astype(write.dtype)
+
+    if source.tensor.type is not TensorType.FLOAT32 or write.dtype.kind != "i":
+        return cast_all
+    limits = np.iinfo(write.dtype)
+
+    def cast_floats() -> None:
+        # In float64, which has both ends of 32 bits.
+        write[...] = np.nan_to_num(read.astype(np.float64)).clip(limits.min, limits.max)
+
+    return cast_floats

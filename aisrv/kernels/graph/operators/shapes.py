@@ -4,7 +4,7 @@ import numpy as np
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, expect_shape, same_type
+from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, copies, expect_shape, same_type
 from aisrv.kernels.graph.operators.layout import dimension
 from aisrv.model import TensorType
 
@@ -14,12 +14,7 @@ def shape(node: OperatorNode) -> Kernel:
     node.expect(1)
     source, output = node.input(0), node.output(0, TensorType.INT32)
     expect_shape(output, (len(source.shape),))
-    extents, write = np.array(source.shape, np.int32), output.array
-
-    def kernel() -> None:
-        write[...] = extents
-
-    return kernel
+    return copies((output.array, np.array(source.shape, np.int32)))
 
 
 def broadcast_to(node: OperatorNode) -> Kernel:
@@ -28,12 +23,7 @@ def broadcast_to(node: OperatorNode) -> Kernel:
     source, output = node.input(0), node.output()
     same_type(source, output)
     expect_shape(output, tuple(node.integers(1)))
-    view, write = broadcast_view(source, output), output.array
-
-    def kernel() -> None:
-        write[...] = view
-
-    return kernel
+    return copies((output.array, broadcast_view(source, output)))
 
 
 def pack(node: OperatorNode) -> Kernel:
@@ -50,12 +40,7 @@ def pack(node: OperatorNode) -> Kernel:
         expect_shape(source, first.shape)
         place = (slice(None),) * axis + (slice(number, number + 1),)
         parts.append((whole[place], np.expand_dims(source.array, axis)))
-
-    def kernel() -> None:
-        for part, elements in parts:
-            part[...] = elements
-
-    return kernel
+    return copies(*parts)
 
 
 def unpack(node: OperatorNode) -> Kernel:
@@ -75,9 +60,4 @@ def unpack(node: OperatorNode) -> Kernel:
         expect_shape(output, source.shape[:axis] + source.shape[axis + 1 :])
         place = (slice(None),) * axis + (slice(number, number + 1),)
         parts.append((np.expand_dims(output.array, axis), whole[place]))
-
-    def kernel() -> None:
-        for part, elements in parts:
-            part[...] = elements
-
-    return kernel
+    return copies(*parts)

@@ -1,13 +1,20 @@
-"""Operators that take parts of a tensor."""
+"""Operators that take parts of a tensor.
+
+Sources: `strided_slice_logic.h`, `gather.cc` of TensorFlow Lite Micro.
+"""
 
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from aisrv.kernels.backend import Kernel
+from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, same_type
+from aisrv.kernels.graph.operator_node import OperatorNode, copies, expect_shape, same_type
 from aisrv.kernels.graph.operators.layout import dimension
 from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.model import TensorType
 
 _MASKS: Final = (
     "begin_mask",
@@ -22,8 +29,7 @@ _MASKS: Final = (
 def strided_slice(node: OperatorNode) -> Kernel:
     """Prepare STRIDED_SLICE with masks for begin, end and dimensions that vanish; others are refused.
 
-    A begin is brought into its dimension, and its mask wins, even where the dimension vanishes. Source:
-    `strided_slice_logic.h`.
+    A begin is brought into its dimension, and its mask wins, even where the dimension vanishes.
     """
     node.expect(4)
     source, output = node.input(0), node.output()
@@ -59,12 +65,7 @@ def strided_slice(node: OperatorNode) -> Kernel:
     if output.shape != tuple(shape):
         raise GraphError(f"{output} has shape {list(output.shape)}, the slice has {shape}")
     view = source.array[tuple(index)]
-    write = output.array.reshape(view.shape)
-
-    def kernel() -> None:
-        write[...] = view
-
-    return kernel
+    return copies((output.array.reshape(view.shape), view))
 
 
 def slice_(node: OperatorNode) -> Kernel:
@@ -83,13 +84,9 @@ def slice_(node: OperatorNode) -> Kernel:
         if not 0 <= begin <= end <= extent:
             raise GraphError(f"begin {begin} and size {size} leave dimension {number} of {extent}")
         index.append(slice(begin, end))
-    view, write = source.array[tuple(index)], output.array
+    view = source.array[tuple(index)]
     expect_shape(output, view.shape)
-
-    def kernel() -> None:
-        write[...] = view
-
-    return kernel
+    return copies((output.array, view))
 
 
 def split(node: OperatorNode) -> Kernel:
@@ -129,12 +126,7 @@ def _parts(node: OperatorNode, source: GraphTensor, axis: int, sizes: Sequence[i
             raise GraphError(f"{output} has shape {list(output.shape)}, part {number} has {list(view.shape)}")
         parts.append((output.array, view))
         start += size
-
-    def kernel() -> None:
-        for write, view in parts:
-            write[...] = view
-
-    return kernel
+    return copies(*parts)
 
 
 def _single(node: OperatorNode, number: int) -> int:
@@ -142,3 +134,44 @@ def _single(node: OperatorNode, number: int) -> int:
     if len(values) != 1:
         raise GraphError(f"input {number} has {len(values)} values, must have one")
     return values[0]
+
+
+def gather(node: OperatorNode) -> Kernel:
+    """Prepare GATHER along a dimension, with the first `batch_dims` dimensions in common.
+
+    An index that is not in the dimension is a KernelError: at load where indices are constants, in a run
+    otherwise.
+    """
+    node.expect(2)
+    source, indices, output = node.input(0), node.input(1, TensorType.INT32, TensorType.INT64), node.output()
+    same_type(source, output)
+    axis = dimension(node.options.integer("axis"), source)
+    batch = node.options.integer("batch_dims")
+    batch += len(indices.shape) if batch < 0 else 0
+    if not 0 <= batch <= min(axis, len(indices.shape)) or indices.shape[:batch] != source.shape[:batch]:
+        raise GraphError(
+            f"batch_dims is {node.options.integer('batch_dims')} for shapes {list(source.shape)} and "
+            f"{list(indices.shape)} and axis {axis}"
+        )
+    outer, extent, inner = source.shape[batch:axis], source.shape[axis], source.shape[axis + 1 :]
+    expect_shape(output, (*source.shape[:axis], *indices.shape[batch:], *inner))
+    # One batch, and between it and the indexed dimension whatever there is.
+    batches = int(np.prod(source.shape[:batch], dtype=np.int64))
+    between = int(np.prod(outer, dtype=np.int64))
+    read = source.array.reshape(batches, between, extent, -1)
+    places = indices.array.reshape(batches, -1)
+    write = output.array.reshape(batches, between, places.shape[1], -1)
+    rows = np.arange(batches)[:, None]
+
+    def check() -> None:
+        if places.min() < 0 or places.max() >= extent:
+            raise KernelError(f"GATHER has indices from {places.min()} to {places.max()}, there are {extent}")
+
+    if indices.tensor.is_constant:
+        check()
+
+    def kernel() -> None:
+        check()
+        write[...] = read[rows, :, places].swapaxes(1, 2)
+
+    return kernel

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tflite import BuiltinOperator
 
+from aisrv.kernels.arithmetic import difference_over_sum
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operators import lookup
-from aisrv.kernels.softmax import difference_over_sum
 from tests.support.graph_runs import FEW, agree, loaded
 from tests.support.models import single, tensor
 

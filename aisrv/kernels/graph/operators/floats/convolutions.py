@@ -9,7 +9,7 @@ import numpy as np
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.errors import InvalidShape
-from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, shape4
+from aisrv.kernels.graph.operator_node import OperatorNode, bound_window, expect_shape, shape4
 from aisrv.kernels.graph.operators.floats.products import bias
 from aisrv.kernels.graph.operators.floats.tensors import (
     Floats,
@@ -19,7 +19,6 @@ from aisrv.kernels.graph.operators.floats.tensors import (
     laid_out,
     quiet,
 )
-from aisrv.kernels.graph.operators.windows import bound_window
 from aisrv.kernels.windows import Window, window
 
 

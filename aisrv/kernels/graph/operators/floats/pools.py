@@ -7,9 +7,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, shape4
+from aisrv.kernels.graph.operator_node import OperatorNode, bound_window, expect_shape, shape4
 from aisrv.kernels.graph.operators.floats.tensors import Floats, finish, float_input, float_output, quiet
-from aisrv.kernels.graph.operators.windows import bound_window
 from aisrv.kernels.windows import window
 
 

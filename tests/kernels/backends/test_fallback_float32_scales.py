@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aisrv.kernels.backends.names import ASSUME_ALIGNED, FLOAT32_SCALES
-from aisrv.kernels.backends.registry import find_backend
+from aisrv.kernels.backends.registry import ASSUME_ALIGNED, FLOAT32_SCALES, find_backend
 from aisrv.kernels.graph.load import load_graph
 from aisrv.model import TensorType
 from aisrv.protocol.engine_kind import EngineKind

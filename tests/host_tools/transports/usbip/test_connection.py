@@ -3,7 +3,6 @@
 import signal
 import socket
 import threading
-import time
 from collections import deque
 from typing import Any
 
@@ -410,31 +409,6 @@ def test_request_beyond_the_limit_is_refused_before_it_is_sent() -> None:
                 submit(OUT, bytes(MAX_TRANSFER + 1))
         connection.bulk_out(OUT, b"still here")
         assert connection.bulk_in(IN, 512, DEADLINE) == b"ereh llits"
-
-
-@pytest.mark.parametrize("cut", [1, 47, 48, 49, 52, 100])
-def test_answers_in_arbitrary_pieces(cut: int) -> None:
-    """Two answers, cut at one place and sent in two pieces."""
-
-    def script(peer: Peer) -> None:
-        first, second = peer.submit()[0], peer.submit()[0]
-        answer = b"".join(
-            bytes(SubmitReply(r.seqnum, 0, 4)) + data for r, data in ((first, b"abcd"), (second, b"efgh"))
-        )
-        peer.send(answer[:cut])
-        first_piece_read.wait(DEADLINE)
-        peer.send(answer[cut:])
-
-    first_piece_read = threading.Event()
-    buffers = [bytearray(4), bytearray(4)]
-    with connected(script) as connection:
-        transfers = connection.submit_batch([(IN, buffer) for buffer in buffers])
-        whole = cut >= 52
-        patience = DEADLINE if whole else SOON
-        assert connection.wait_until(transfers[0], time.monotonic() + patience) == whole
-        first_piece_read.set()
-        assert [connection.wait(transfer, DEADLINE) for transfer in transfers] == [4, 4]
-    assert buffers == [b"abcd", b"efgh"]
 
 
 # Many requests at once

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from aisrv.protocol.usb_descriptors import SetupPacket
 from aisrv.protocol.usbip import Submit, SubmitReply, UnlinkReply, UrbStatus
-from host_tools.errors import DeviceGone, TransferError, TransferStall, TransferTimeout
-from tests.support.usbip_peers import DEADLINE, Peer, connected, echoing, open_scripted, scripted
+from host_tools.errors import TransferError, TransferStall, TransferTimeout
+from tests.support.usbip_peers import DEADLINE, Peer, connected
 
 SIZES = [0, 1, 3, 4, 511, 512, 513, 1024]
 IN, OUT = 0x81, 0x01
@@ -70,46 +70,6 @@ def test_exchange_that_ends_with_a_write_tells_what_it_took() -> None:
     with connected(script) as connection:
         assert connection.transact([(OUT, b"whole")], DEADLINE) == 5
         assert connection.transact([(OUT, b"in part")], DEADLINE) == 2
-
-
-def test_first_write_of_an_exchange_may_be_taken_in_part() -> None:
-    def script(peer: Peer) -> None:
-        first, second = peer.submit()[0], peer.submit()[0]
-        peer.send(SubmitReply(first.seqnum, 0, 1), SubmitReply(second.seqnum, 0, 2), b"ab")
-
-    buffer = bytearray(512)
-    with connected(script) as connection:
-        assert connection.transact([(OUT, b"one"), (IN, buffer)], DEADLINE) == 2
-    assert buffer[:3] == b"ab\0"
-
-
-def test_exchange_of_16_bytes_and_of_more_than_goes_in_one_piece() -> None:
-    sizes = [16, 65536, 65537, 300_000]
-
-    def script(peer: Peer) -> None:
-        for _ in sizes:
-            write, content = peer.submit()
-            read, _ = peer.submit()
-            peer.reply(write)
-            peer.reply(read, content[::-1])
-
-    with connected(script) as connection:
-        for size in sizes:
-            data = bytes(i % 251 for i in range(size))
-            buffer = bytearray(size)
-            assert connection.transact([(OUT, data), (IN, buffer)], DEADLINE) == size
-            assert buffer == data[::-1]
-
-
-def test_answers_of_an_exchange_out_of_order() -> None:
-    def script(peer: Peer) -> None:
-        write, read = peer.submit()[0], peer.submit()[0]
-        peer.send(SubmitReply(read.seqnum, 0, 3), b"abc", SubmitReply(write.seqnum, 0, 4))
-
-    buffer = bytearray(512)
-    with connected(script) as connection:
-        assert connection.transact([(OUT, b"four"), (IN, buffer)], DEADLINE) == 3
-    assert buffer[:4] == b"abc\0"
 
 
 @pytest.mark.parametrize("status", [UrbStatus.STALL, UrbStatus.OVERFLOW])
@@ -174,48 +134,6 @@ def test_last_answer_of_an_exchange_comes_just_before_its_unlink() -> None:
     with connected(script) as connection:
         assert connection.transact([(OUT, b"one"), (IN, buffer)], SOON) == 4
     assert buffer[:5] == b"late\0"
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (bytes(SubmitReply(1, 0, 3)) + bytes(SubmitReply(7, 0, 0)), "request 7, which is not in flight"),
-        (bytes(SubmitReply(1, 0, 3)) + bytes(SubmitReply(1, 0, 3)), "request 1, which is not in flight"),
-        (bytes(SubmitReply(1, 0, 4)), "4 bytes moved by a request of 3"),
-        (bytes(SubmitReply(1, 0, 3)) + bytes(SubmitReply(2, 0, 513)), "513 bytes moved by a request of 512"),
-        (bytes(SubmitReply(1, 0, -1)), "-1 bytes moved by a request of 3"),
-        (bytes(UnlinkReply(1, 0)), "UNLINK 1, which is not in flight"),
-        (bytes(Submit(1, 0x10002, 0, 1, length=0)), "message 1 where a reply belongs"),
-        (
-            bytes(SubmitReply(1, 0, 3)) + bytes(SubmitReply(2, 0, 1)) + b"a" + bytes(SubmitReply(3, 0, 0)),
-            "request 3, which is not in flight",
-        ),
-    ],
-)
-def test_nonsense_in_answer_to_an_exchange(answer: bytes, message: str) -> None:
-    def script(peer: Peer) -> None:
-        peer.submit()
-        peer.submit()
-        peer.send(answer)
-
-    with connected(script) as connection:
-        requests: list[tuple[int, bytes | bytearray]] = [(OUT, b"one"), (IN, bytearray(512))]
-        with pytest.raises(DeviceGone, match=message):  # of what comes after the last answer the next one
-            _ = connection.transact(requests, DEADLINE) + connection.transact(requests, DEADLINE)
-        assert not connection.is_open
-
-
-@pytest.mark.parametrize("size", [0, 1, 47, 48, 49, 96, 97, 99])
-def test_server_leaves_in_the_middle_of_the_answers_to_an_exchange(size: int) -> None:
-    def script(peer: Peer) -> None:
-        peer.accept_import()
-        requests = [peer.submit()[0] for _ in range(2)]
-        peer.send(replies_of(requests, b"data")[:size])
-
-    with scripted(script) as address, open_scripted(address) as connection:
-        with pytest.raises(DeviceGone, match="the server closed the connection"):
-            connection.transact([(OUT, b"one"), (IN, bytearray(512))], DEADLINE)
-        assert not connection.is_open
 
 
 def test_interrupted_exchange_takes_its_requests_back() -> None:
@@ -304,29 +222,6 @@ def test_another_thread_gets_through_while_an_exchange_waits() -> None:
     assert (moved, bytes(buffer[:5])) == ([4], b"slow\0")
 
 
-def test_threads_exchange_over_one_connection() -> None:
-    """Each thread asks through control requests of its own between exchanges of writes."""
-    wrong: list[tuple[int, int]] = []
-
-    def ask(number: int) -> None:
-        for length in range(1, 200):
-            if number == 0:
-                if connection.transact([(OUT, bytes(length)), (OUT, b"")], DEADLINE) != 0:
-                    wrong.append((number, length))
-            elif connection.control_in(
-                bytes(SetupPacket(0xC0, 1, number, 0, length)), length, DEADLINE
-            ) != bytes(range(length)):
-                wrong.append((number, length))
-
-    with echoing() as connection:
-        threads = [threading.Thread(target=ask, args=(n,)) for n in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(DEADLINE)
-    assert wrong == []
-
-
 def test_exchange_where_the_sequence_numbers_begin_anew() -> None:
     numbers: list[int] = []
 
@@ -341,27 +236,3 @@ def test_exchange_where_the_sequence_numbers_begin_anew() -> None:
         for _ in range(3):
             assert connection.transact([(OUT, b"one"), (IN, bytearray(512))], DEADLINE) == 4
     assert numbers == [0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF, 1, 2, 3]
-
-
-def test_closing_ends_an_exchange_of_another_thread() -> None:
-    asked = threading.Event()
-    failures: list[Exception] = []
-
-    def script(peer: Peer) -> None:
-        peer.submit()
-        peer.submit()
-        asked.set()
-
-    def exchange() -> None:
-        try:
-            connection.transact([(OUT, b"one"), (IN, bytearray(512))], DEADLINE)
-        except DeviceGone as error:
-            failures.append(error)
-
-    with connected(script) as connection:
-        waiting = threading.Thread(target=exchange)
-        waiting.start()
-        assert asked.wait(DEADLINE)
-        connection.close()
-        waiting.join(DEADLINE)
-    assert [str(failure) for failure in failures] == ["the device is gone: the connection was closed"]

@@ -7,6 +7,7 @@ import struct
 import threading
 from array import array
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import usb.core
@@ -44,6 +45,15 @@ def device() -> Iterator[usb.core.Device]:
         found = usb.core.find(product="xAISRV", backend=UsbipBackend(address))
         yield found
         usb.util.dispose_resources(found)
+
+
+@contextmanager
+def refused(code: int, number: int | None = None) -> Iterator[None]:
+    """The block ends with libusb's error of that code, and with that errno."""
+    with pytest.raises(usb.core.USBError) as caught:
+        yield
+    assert caught.value.backend_error_code == code
+    assert number is None or caught.value.errno == number
 
 
 # Finding
@@ -155,9 +165,8 @@ def test_control_transfers(device: usb.core.Device) -> None:
 
 
 def test_control_transfer_past_16_bits(device: usb.core.Device) -> None:
-    with pytest.raises(usb.core.USBError) as caught:
+    with refused(libusb1.LIBUSB_ERROR_INVALID_PARAM):
         device.ctrl_transfer(0xC0, 1, 0, 0, 65536)
-    assert caught.value.backend_error_code == libusb1.LIBUSB_ERROR_INVALID_PARAM
 
 
 def test_time_out(device: usb.core.Device) -> None:
@@ -173,18 +182,16 @@ def test_time_out(device: usb.core.Device) -> None:
 
 def test_stall_and_clear_halt(device: usb.core.Device) -> None:
     device.ctrl_transfer(0x02, 3, 0, IN)  # SET_FEATURE(ENDPOINT_HALT)
-    with pytest.raises(usb.core.USBError) as caught:
+    with refused(libusb1.LIBUSB_ERROR_PIPE, errno.EPIPE):
         device.read(IN, 512)
-    assert (caught.value.backend_error_code, caught.value.errno) == (libusb1.LIBUSB_ERROR_PIPE, errno.EPIPE)
     device.clear_halt(IN)
     device.write(OUT, b"abc")
     assert device.read(IN, 512).tobytes() == b"cba"
 
 
 def test_refused_control_transfer(device: usb.core.Device) -> None:
-    with pytest.raises(usb.core.USBError) as caught:
+    with refused(-9, 32):
         device.ctrl_transfer(0xC0, 99, 0, 0, 1)
-    assert (caught.value.backend_error_code, caught.value.errno) == (-9, 32)
 
 
 @pytest.mark.parametrize(
@@ -222,9 +229,8 @@ def test_configuration_can_be_set_again(device: usb.core.Device) -> None:
 
 def test_configuration_is_not_set_while_an_interface_is_claimed(device: usb.core.Device) -> None:
     usb.util.claim_interface(device, 0)
-    with pytest.raises(usb.core.USBError) as caught:
+    with refused(libusb1.LIBUSB_ERROR_BUSY, errno.EBUSY):
         device.set_configuration()
-    assert (caught.value.backend_error_code, caught.value.errno) == (libusb1.LIBUSB_ERROR_BUSY, errno.EBUSY)
     usb.util.release_interface(device, 0)
     device.set_configuration()
 
@@ -232,9 +238,8 @@ def test_configuration_is_not_set_while_an_interface_is_claimed(device: usb.core
 def test_interface_belongs_to_one_handle(device: usb.core.Device) -> None:
     usb.util.claim_interface(device, 0)
     other = usb.core.find(backend=device.backend)
-    with pytest.raises(usb.core.USBError) as caught:
+    with refused(libusb1.LIBUSB_ERROR_BUSY):
         usb.util.claim_interface(other, 0)
-    assert caught.value.backend_error_code == libusb1.LIBUSB_ERROR_BUSY
     usb.util.dispose_resources(device)
     usb.util.claim_interface(other, 0)
     usb.util.dispose_resources(other)
@@ -245,9 +250,8 @@ def test_claiming_twice_is_fine(device: usb.core.Device) -> None:
     device.backend.claim_interface(handle, 0)
     device.backend.claim_interface(handle, 0)
     device.backend.release_interface(handle, 0)
-    with pytest.raises(usb.core.USBError) as caught:
+    with refused(libusb1.LIBUSB_ERROR_NOT_FOUND):
         device.backend.release_interface(handle, 0)
-    assert caught.value.backend_error_code == libusb1.LIBUSB_ERROR_NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -255,9 +259,8 @@ def test_claiming_twice_is_fine(device: usb.core.Device) -> None:
     [(1, libusb1.LIBUSB_ERROR_NOT_FOUND), (32, libusb1.LIBUSB_ERROR_INVALID_PARAM), (-1, -2)],
 )
 def test_interface_that_is_not_there(device: usb.core.Device, interface: int, code: int) -> None:
-    with pytest.raises(usb.core.USBError) as caught:
+    with refused(code):
         usb.util.claim_interface(device, interface)
-    assert caught.value.backend_error_code == code
 
 
 def test_alternate_setting(device: usb.core.Device) -> None:
@@ -269,9 +272,8 @@ def test_alternate_setting(device: usb.core.Device) -> None:
 def test_no_kernel_driver(device: usb.core.Device) -> None:
     assert device.is_kernel_driver_active(0) is False
     for change in (device.detach_kernel_driver, device.attach_kernel_driver):
-        with pytest.raises(usb.core.USBError) as caught:
+        with refused(-5, errno.ENOENT):
             change(0)
-        assert (caught.value.backend_error_code, caught.value.errno) == (-5, errno.ENOENT)
 
 
 def test_isochronous_transfers_are_not_there(device: usb.core.Device) -> None:
@@ -286,9 +288,8 @@ def test_device_that_another_client_has() -> None:
     with scripted(list_device, refuse_import, refuse_import) as address:
         found = usb.core.find(idVendor=0x20B1, idProduct=0xA15E, backend=UsbipBackend(address))
         assert (found.iProduct, found.iManufacturer) == (0, 0)
-        with pytest.raises(usb.core.USBError) as caught:
+        with refused(libusb1.LIBUSB_ERROR_BUSY, errno.EBUSY):
             found.set_configuration()
-    assert (caught.value.backend_error_code, caught.value.errno) == (libusb1.LIBUSB_ERROR_BUSY, errno.EBUSY)
 
 
 class Exclusive:
@@ -338,12 +339,19 @@ class Exclusive:
         return [struct.unpack("<BBHHH", request.setup) for request in self.requests]
 
 
+@contextmanager
+def found_at(server: Exclusive, connections: int) -> Iterator[usb.core.Device]:
+    """The device of a server that is connected to so many times."""
+    with scripted(*[server] * connections) as address:
+        found = usb.core.find(backend=UsbipBackend(address))
+        yield found
+        usb.util.dispose_resources(found)
+
+
 def test_plug_in_asks_for_descriptors_then_configures() -> None:
     server = Exclusive()
-    with scripted(server, server, server) as address:
-        found = usb.core.find(backend=UsbipBackend(address))
+    with found_at(server, 3) as found:
         found.is_kernel_driver_active(0)  # opens it
-        usb.util.dispose_resources(found)
     assert server.setups() == [
         (0x80, 6, 0x0100, 0, 18),
         (0x80, 6, 0x0200, 0, 9),
@@ -355,8 +363,7 @@ def test_plug_in_asks_for_descriptors_then_configures() -> None:
 
 def test_device_is_held_only_while_a_handle_is_open() -> None:
     server = Exclusive()
-    with scripted(*[server] * 4) as address:
-        found = usb.core.find(backend=UsbipBackend(address))
+    with found_at(server, 4) as found:
         assert (server.imports, server.current) == (1, 0)
         found.is_kernel_driver_active(0)
         assert (server.imports, server.current) == (2, 1)
@@ -364,16 +371,13 @@ def test_device_is_held_only_while_a_handle_is_open() -> None:
         assert server.current == 0
         found.is_kernel_driver_active(0)
         assert (server.imports, server.current) == (3, 1)
-        usb.util.dispose_resources(found)
 
 
 def test_configured_device_is_left_as_it_is() -> None:
     server = Exclusive()
     server.configuration = 1
-    with scripted(*[server] * 3) as address:
-        found = usb.core.find(backend=UsbipBackend(address))
+    with found_at(server, 3) as found:
         found.is_kernel_driver_active(0)
-        usb.util.dispose_resources(found)
     assert SET_CONFIGURATION not in [kind for _, kind, *_ in server.setups()]
 
 
@@ -405,12 +409,10 @@ def test_forgotten_device_is_given_back() -> None:
 
 def test_reset_is_the_kernels_first_question_and_the_configuration() -> None:
     server = Exclusive()
-    with scripted(*[server] * 3) as address:
-        found = usb.core.find(backend=UsbipBackend(address))
+    with found_at(server, 3) as found:
         found.is_kernel_driver_active(0)
         del server.requests[:]
         found.reset()
-        usb.util.dispose_resources(found)
     assert server.setups() == [
         (0x80, GET_CONFIGURATION, 0, 0, 1),
         (0x80, 6, 0x0100, 0, 64),
@@ -420,10 +422,8 @@ def test_reset_is_the_kernels_first_question_and_the_configuration() -> None:
 
 def test_clear_halt_names_the_endpoint() -> None:
     server = Exclusive()
-    with scripted(*[server] * 3) as address:
-        found = usb.core.find(backend=UsbipBackend(address))
+    with found_at(server, 3) as found:
         found.clear_halt(IN)
-        usb.util.dispose_resources(found)
     assert server.setups()[-1] == (0x02, CLEAR_FEATURE, 0, 0x81, 0)
 
 
@@ -431,10 +431,8 @@ def test_refused_alternate_setting_clears_the_halts() -> None:
     """What the kernel does for a device with a single setting that stalls SET_INTERFACE."""
     server = Exclusive()
     server.refused = {SET_INTERFACE}
-    with scripted(*[server] * 3) as address:
-        found = usb.core.find(backend=UsbipBackend(address))
+    with found_at(server, 3) as found:
         found.set_interface_altsetting(0, 0)
-        usb.util.dispose_resources(found)
     assert server.setups()[-3:] == [
         (0x01, SET_INTERFACE, 0, 0, 0),
         (0x02, CLEAR_FEATURE, 0, 0x01, 0),
@@ -469,13 +467,10 @@ class Failing(Exclusive):
     ],
 )
 def test_status_becomes_the_error_that_libusb_makes_of_it(status: int, code: int, number: int) -> None:
-    with scripted(*[Failing(status)] * 3) as address:
-        found = usb.core.find(backend=UsbipBackend(address))
+    with found_at(Failing(status), 3) as found:
         for transfer, endpoint, data in ((found.read, IN, 512), (found.write, OUT, b"x")):
-            with pytest.raises(usb.core.USBError) as caught:
+            with refused(code, number):
                 transfer(endpoint, data)
-            assert (caught.value.backend_error_code, caught.value.errno) == (code, number)
-        usb.util.dispose_resources(found)
 
 
 class Leaving(Exclusive):
@@ -488,16 +483,10 @@ class Leaving(Exclusive):
 
 
 def test_unplugged_device() -> None:
-    with scripted(*[Leaving()] * 3) as address:
-        found = usb.core.find(backend=UsbipBackend(address))
+    with found_at(Leaving(), 3) as found:
         for _ in range(2):
-            with pytest.raises(usb.core.USBError) as caught:
+            with refused(libusb1.LIBUSB_ERROR_NO_DEVICE, errno.ENODEV):
                 found.read(IN, 512)
-            assert (caught.value.backend_error_code, caught.value.errno) == (
-                libusb1.LIBUSB_ERROR_NO_DEVICE,
-                errno.ENODEV,
-            )
-        usb.util.dispose_resources(found)
 
 
 def test_device_that_comes_back_can_be_used_again() -> None:
@@ -525,10 +514,8 @@ class Partial(Exclusive):
 
 
 def test_time_out_after_some_data_is_no_error() -> None:
-    with scripted(*[Partial()] * 3) as address:
-        found = usb.core.find(backend=UsbipBackend(address))
+    with found_at(Partial(), 3) as found:
         assert found.write(OUT, bytes(1024), 50) == 512
-        usb.util.dispose_resources(found)
 
 
 def test_device_with_broken_descriptors_does_not_hide_the_others() -> None:

@@ -1,7 +1,6 @@
 """The command `aisrv-host`: what it prints, what it writes, and its exit codes."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -600,12 +599,8 @@ def test_scores_and_timings_of_zeros_have_no_bars(capsys: pytest.CaptureFixture[
 # As a process
 
 
-def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    return run_process([*PROGRAM, *arguments], env={**os.environ, **environment})
-
-
 def test_an_error_has_no_traceback() -> None:
-    result = run("info", AISRV_DEVICE="usbip:127.0.0.1:1")
+    result = run_process([*PROGRAM, "--device", "usbip:127.0.0.1:1", "info"])
     assert (result.returncode, result.stdout) == (3, "")
     assert result.stderr.count("\n") == 1
 

@@ -6,10 +6,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
@@ -18,7 +15,7 @@ import usb
 from host_tools.standins.launcher import INJECTION, environment, run_program
 from tests.support.paths import ROOT
 from tests.support.programs import new_python, run_process, run_python
-from tests.support.usbip_peers import DEADLINE, echo_device, plugged
+from tests.support.usbip_peers import echo_device, plugged
 
 FIND = "import usb.core; d = usb.core.find(product='xAISRV'); print(d.manufacturer, hex(d.idProduct))"
 
@@ -213,26 +210,18 @@ def test_the_injected_module_tells_an_older_python_what_it_lacks() -> None:
 # Running a program
 
 
-def run(function: Callable[..., Coroutine[Any, Any, int]], *args: Any) -> int:
-    async def main() -> int:
-        with trio.fail_after(DEADLINE):
-            return await function(*args)
-
-    return trio.run(main)
-
-
 @pytest.mark.parametrize("code", [0, 1, 42, 255])
-def test_exit_code(code: int) -> None:
-    assert run(run_program, [sys.executable, "-c", f"raise SystemExit({code})"], dict(os.environ)) == code
+async def test_exit_code(code: int) -> None:
+    assert await run_program([sys.executable, "-c", f"raise SystemExit({code})"], os.environ) == code
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
-def test_program_that_a_signal_ended(number: int) -> None:
+async def test_program_that_a_signal_ended(number: int) -> None:
     code = f"import os; os.kill(os.getpid(), {int(number)})"
-    assert run(run_program, [sys.executable, "-c", code], dict(os.environ)) == 128 + number
+    assert await run_program([sys.executable, "-c", code], os.environ) == 128 + number
 
 
-def test_program_that_has_ended_before_it_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_program_that_has_ended_before_it_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_to_its_end(argv: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
         process = subprocess.Popen(argv, env=environment)
         process.wait()
@@ -240,33 +229,33 @@ def test_program_that_has_ended_before_it_is_waited_for(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("host_tools.standins.launcher._start", run_to_its_end)
     # Which task goes on first is for Trio's dice: 20 throws.
-    assert [run(run_program, ["true"], dict(os.environ)) for _ in range(20)] == [0] * 20
+    assert [await run_program(["true"], os.environ) for _ in range(20)] == [0] * 20
 
 
-def test_program_that_does_not_exist(caplog: pytest.LogCaptureFixture) -> None:
-    assert run(run_program, ["no-such-program-here"], dict(os.environ)) == 127
+async def test_program_that_does_not_exist(caplog: pytest.LogCaptureFixture) -> None:
+    assert await run_program(["no-such-program-here"], os.environ) == 127
     assert "cannot run no-such-program-here: No such file or directory" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["plain file", "directory", "no format"])
-def test_program_that_cannot_be_executed(tmp_path: Path, kind: str) -> None:
+async def test_program_that_cannot_be_executed(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "program"
     if kind == "directory":
         path.mkdir()
     else:
         path.write_bytes(b"\0\1\2\3")
         path.chmod(0o644 if kind == "plain file" else 0o755)
-    assert run(run_program, [str(path)], dict(os.environ)) == 126
+    assert await run_program([str(path)], os.environ) == 126
 
 
-def test_program_sees_the_environment() -> None:
+async def test_program_sees_the_environment() -> None:
     code = "import os; raise SystemExit(os.environ['ANSWER'] != '42')"
-    assert run(run_program, [sys.executable, "-c", code], {**os.environ, "ANSWER": "42"}) == 0
+    assert await run_program([sys.executable, "-c", code], {**os.environ, "ANSWER": "42"}) == 0
 
 
-def test_program_has_our_streams(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_program_has_our_streams(capfd: pytest.CaptureFixture[str]) -> None:
     code = "import sys; print('out'); print('err', file=sys.stderr)"
-    run(run_program, [sys.executable, "-c", code], dict(os.environ))
+    await run_program([sys.executable, "-c", code], os.environ)
     assert capfd.readouterr() == ("out\n", "err\n")
 
 
@@ -284,25 +273,25 @@ def waiting_program(fifo: Path, number: int) -> list[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signal_is_passed_on(tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_signal_is_passed_on(tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # As in a service or a container: no terminal that would send SIGINT to both by itself.
     monkeypatch.setattr("host_tools.standins.launcher._in_foreground", lambda: False)
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
 
-    async def main() -> int:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(send_when_ready)
-            return await run_program(waiting_program(fifo, number), dict(os.environ))
-
     async def send_when_ready() -> None:
         await trio.to_thread.run_sync(fifo.read_text)
         os.kill(os.getpid(), number)
 
-    assert run(main) == 7
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send_when_ready)
+        code = await run_program(waiting_program(fifo, number), os.environ)
+    assert code == 7
 
 
-def test_interrupt_from_a_terminal_is_not_sent_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_interrupt_from_a_terminal_is_not_sent_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("host_tools.standins.launcher._in_foreground", lambda: True)
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -313,20 +302,18 @@ def test_interrupt_from_a_terminal_is_not_sent_twice(tmp_path: Path, monkeypatch
         "while True: signal.pause()"
     )
 
-    async def main() -> int:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(send_when_ready)
-            return await run_program([sys.executable, "-c", code], dict(os.environ))
-
     async def send_when_ready() -> None:
         await trio.to_thread.run_sync(fifo.read_text)
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    assert run(main) == 0
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send_when_ready)
+        ended = await run_program([sys.executable, "-c", code], os.environ)
+    assert ended == 0
 
 
-def test_cancelled_run_ends_the_program(tmp_path: Path) -> None:
+async def test_cancelled_run_ends_the_program(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     end = tmp_path / "end"
@@ -336,14 +323,10 @@ def test_cancelled_run_ends_the_program(tmp_path: Path) -> None:
         f"{tell(fifo)}; signal.pause()"
     )
 
-    async def main() -> int:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(partial(run_program, [sys.executable, "-c", code], dict(os.environ)))
-            await trio.to_thread.run_sync(fifo.read_text)
-            nursery.cancel_scope.cancel()
-        return 0
-
-    run(main)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_program, [sys.executable, "-c", code], os.environ)
+        await trio.to_thread.run_sync(fifo.read_text)
+        nursery.cancel_scope.cancel()
     assert end.read_text() == "terminated"
 
 
@@ -363,7 +346,7 @@ def test_program_is_killed_with_the_process_that_runs_it(tmp_path: Path) -> None
     stubborn = STUBBORN.format(tell=f"open({str(fifo)!r}, 'w').write(str(__import__('os').getpid()))")
     parent = (
         "import os, sys, trio; from host_tools.standins.launcher import run_program; "
-        f"trio.run(run_program, [sys.executable, '-c', {stubborn!r}], dict(os.environ))"
+        f"trio.run(run_program, [sys.executable, '-c', {stubborn!r}], os.environ)"
     )
     with subprocess.Popen([sys.executable, "-c", parent]) as process:
         program = os.pidfd_open(int(fifo.read_text()))

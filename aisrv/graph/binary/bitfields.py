@@ -8,8 +8,9 @@ Bits that no field declares are kept in `unused`, so that words -> record -> wor
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from inspect import get_annotations
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 from aisrv.graph.errors import FieldError
 
@@ -33,23 +34,19 @@ class Bits(NamedTuple):
         return 32 * self.word + self.lsb
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WordRecord:
     """Base of frozen dataclasses that are read from words; see above for the declaration of fields."""
-
-    __slots__ = ()
 
     WORDS: ClassVar[int]
     FIELDS: ClassVar[dict[str, Bits]]
     _unused: ClassVar[int]
 
-    if TYPE_CHECKING:
-        unused: int
-
-        def __init__(self, **fields: int) -> None: ...  # dataclasses have their own
+    unused: int = 0
+    """The bits that no field declares."""
 
     def __init_subclass__(cls, *, words: int | None = None) -> None:
         """Collect the fields from the annotations. `words` is the number of words of a record."""
-        super().__init_subclass__()
         if words is None:
             return  # a dataclass with slots is made anew from the attributes of the class, these included
         cls.WORDS = words
@@ -69,7 +66,7 @@ class WordRecord:
             raise ValueError(f"{cls.__name__} has {cls.WORDS} words, not {len(words)}")
         number = sum(word << (32 * index) for index, word in enumerate(words))
         values = {name: number >> bits.shift & bits.most for name, bits in cls.FIELDS.items()}
-        return cls(**values, unused=number & cls._unused)
+        return cls(unused=number & cls._unused, **values)
 
     def words(self) -> tuple[int, ...]:
         """Return the words of the record. Raises FieldError for a value that its field cannot hold."""

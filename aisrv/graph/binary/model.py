@@ -38,7 +38,6 @@ class Header(WordRecord, words=7):
     allowed_processors: Annotated[int, Bits(4, 7, 0)] = 1
     fill_low: Annotated[int, Bits(5, 31, 0)] = 0
     fill_high: Annotated[int, Bits(6, 31, 0)] = 0
-    unused: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,6 @@ class IoEntry(WordRecord, words=4):
     setting1: Annotated[int, Bits(1, 31, 0)] = 0
     setting2: Annotated[int, Bits(2, 31, 0)] = 0
     setting3: Annotated[int, Bits(3, 31, 0)] = 0
-    unused: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +67,6 @@ class ScriptEntry(WordRecord, words=1):
     shared: Annotated[int, Bits(0, 18, 18)] = 0
     offset: Annotated[int, Bits(0, 17, 0)] = 0
     """Words from the start of the table."""
-    unused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +87,6 @@ class NodeHead(WordRecord, words=1):
     script: Annotated[int, Bits(0, 23, 17)] = 0
     arcs: Annotated[int, Bits(0, 16, 13)] = 0
     node_idx: Annotated[int, Bits(0, 9, 0)] = 0
-    unused: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +97,6 @@ class NodeArc(WordRecord, words=1):
     debug_page: Annotated[int, Bits(0, 13, 12)] = 0
     tx: Annotated[int, Bits(0, 11, 11)] = 0
     arc: Annotated[int, Bits(0, 10, 0)] = 0
-    unused: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +114,6 @@ class Segment(WordRecord, words=2):
     swap: Annotated[int, Bits(1, 22, 22)] = 0
     extension: Annotated[int, Bits(1, 21, 20)] = 0
     size: Annotated[int, Bits(1, 19, 0)] = 0
-    unused: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +125,6 @@ class ParameterHead(WordRecord, words=1):
     trace_id: Annotated[int, Bits(0, 23, 16)] = 0
     length: Annotated[int, Bits(0, 15, 0)] = 1
     """Words of parameters, and this one."""
-    unused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +170,6 @@ class Format(WordRecord, words=4):
     level: Annotated[int, Bits(2, 7, 0)] = 0
     mapping: Annotated[int, Bits(3, 31, 0)] = 0
     """Meaning by domain: audio channels, motion code, or the size of an image."""
-    unused: int = 0
 
     @property
     def channels(self) -> int:
@@ -209,7 +201,6 @@ class Arc(WordRecord, words=6):
     consumer_format: Annotated[int, Bits(4, 15, 8)] = 0
     producer_format: Annotated[int, Bits(4, 7, 0)] = 0
     trace: Annotated[int, Bits(5, 31, 0)] = 0
-    unused: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +218,6 @@ class ScriptArc(WordRecord, words=6):
     """Registers of two words each, the hidden r12 included."""
     stack: Annotated[int, Bits(4, 6, 0)] = 0
     """Places of the stack, of two words each."""
-    unused: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,20 +22,16 @@ from aisrv.graph.script.instructions import (
 from aisrv.graph.script.line import LineAssembler
 from aisrv.graph.script.table import (
     CONDITIONS,
-    BitRange,
-    Count,
+    Element,
     Form,
     LabelOf,
-    Operand,
+    Plain,
     Pointer,
     Reg,
-    RegList,
-    Service,
-    Target,
     TypeName,
-    Value,
     code_length,
     form_of,
+    kind_of,
     length,
 )
 from aisrv.graph.script.values import number_of
@@ -167,7 +163,7 @@ def _masked(words: Sequence[int]) -> list[int]:
     while at < len(words):
         instruction = Instruction.from_word(words[at])
         form, size = form_of(instruction), length(instruction)
-        if form is not None and form.has(Target):
+        if form is not None and form.has(Plain.TARGET):
             masked[at] &= ~0xFFF
         if form is not None and form.has(LabelOf) and size == 2:
             masked[at + 1 : at + 2] = [0] * len(masked[at + 1 : at + 2])
@@ -226,12 +222,10 @@ class _Walk:
             if isinstance(element, str):
                 parts.append(element)
             else:
-                parts.append(_WRITERS[type(element)](self, at, instruction, element))
+                parts.append(_WRITERS[kind_of(element)](self, at, instruction, element))
                 if isinstance(element, Reg) and element.optional and not parts[-1]:
                     # Behind the first absent register only a count can follow.
-                    parts += [
-                        self.count(at, instruction, each) for each in form.text if isinstance(each, Count)
-                    ]
+                    parts += [self.count(at, instruction, each) for each in form.text if each is Plain.COUNT]
                     break
         return " ".join(filter(None, parts))
 
@@ -244,13 +238,13 @@ class _Walk:
             return ""
         return _name(index)
 
-    def registers(self, _at: int, instruction: Instruction, _: RegList) -> str:
+    def registers(self, _at: int, instruction: Instruction, _: Plain) -> str:
         """Return the registers up to the first absent one."""
         places = (instruction.dst, instruction.src1, instruction.src2, instruction.src3, instruction.src4)
         given = places[: places.index(NO_REGISTER)] if NO_REGISTER in places else places
         return " ".join(map(_name, given))
 
-    def value(self, at: int, instruction: Instruction, _: Value) -> str:
+    def value(self, at: int, instruction: Instruction, _: Plain) -> str:
         value = self.operand(at, instruction)
         if instruction.opar == 0:
             return value
@@ -258,7 +252,7 @@ class _Walk:
             raise _NoTextError
         return f"{_ALU_NAMES[instruction.opar]} {_name(instruction.src1)} {value}"
 
-    def operand(self, at: int, instruction: Instruction, _: Operand | None = None) -> str:
+    def operand(self, at: int, instruction: Instruction, _: Plain | None = None) -> str:
         constant = instruction.constant
         if constant is not None:
             return str(constant)
@@ -290,7 +284,7 @@ class _Walk:
         self.labels[element.block].add(offset)
         return f"{element.block[0].upper()}{offset}"
 
-    def target(self, at: int, instruction: Instruction, _: Target) -> str:
+    def target(self, at: int, instruction: Instruction, _: Plain) -> str:
         target = at + _constant(instruction)
         if target not in self.starts:
             raise _NoTextError
@@ -306,13 +300,13 @@ class _Walk:
             return f"[ {name} ]+ {_constant(instruction)}"
         return f"[ {name} ]"
 
-    def bits(self, _at: int, instruction: Instruction, _: BitRange) -> str:
+    def bits(self, _at: int, instruction: Instruction, _: Plain) -> str:
         return f"| {instruction.low & 63} {instruction.low >> 6 & 63} |"
 
-    def service(self, _at: int, instruction: Instruction, _: Service) -> str:
+    def service(self, _at: int, instruction: Instruction, _: Plain) -> str:
         return str(instruction.low & 63)
 
-    def count(self, _at: int, instruction: Instruction, _: Count) -> str:
+    def count(self, _at: int, instruction: Instruction, _: Plain) -> str:
         return str(_constant(instruction))
 
 
@@ -334,16 +328,16 @@ def _constant(instruction: Instruction) -> int:
     return instruction.constant
 
 
-_WRITERS: Final[dict[type, Callable[[_Walk, int, Instruction, Any], str]]] = {
+_WRITERS: Final[dict[type[Element] | Plain, Callable[[_Walk, int, Instruction, Any], str]]] = {
     Reg: _Walk.register,
-    RegList: _Walk.registers,
-    Value: _Walk.value,
-    Operand: _Walk.operand,
+    Plain.REGISTERS: _Walk.registers,
+    Plain.VALUE: _Walk.value,
+    Plain.OPERAND: _Walk.operand,
     TypeName: _Walk.type,
     LabelOf: _Walk.label,
-    Target: _Walk.target,
+    Plain.TARGET: _Walk.target,
     Pointer: _Walk.pointer,
-    BitRange: _Walk.bits,
-    Service: _Walk.service,
-    Count: _Walk.count,
+    Plain.BITS: _Walk.bits,
+    Plain.SERVICE: _Walk.service,
+    Plain.COUNT: _Walk.count,
 }

@@ -26,19 +26,14 @@ from aisrv.graph.script.instructions import (
 from aisrv.graph.script.table import (
     CONDITIONS,
     FORMS,
-    BitRange,
-    Count,
     Element,
     Form,
     LabelOf,
-    Operand,
+    Plain,
     Pointer,
     Reg,
-    RegList,
-    Service,
-    Target,
     TypeName,
-    Value,
+    kind_of,
 )
 from aisrv.graph.text.source import Line, integer, number
 
@@ -88,7 +83,7 @@ class LineAssembler:
             if isinstance(element, str):
                 self._expect(element)
             else:
-                _READERS[type(element)](self, element)
+                _READERS[kind_of(element)](self, element)
         fields = self.fields
         low = self.low | fields["src3"] << 10 | fields["src4"] << 6 | fields["src2"]
         word = Instruction(condition, form.op, self.opar, fields["dst"], fields["src1"], low).word()
@@ -110,7 +105,7 @@ class LineAssembler:
             absent = element.optional and self.peek() not in REGISTERS
             self.fields[element.field] = NO_REGISTER if absent else self.register()
 
-    def read_list(self, _: RegList) -> None:
+    def read_list(self, _: Plain) -> None:
         self.fields["dst"] = self.register()
         places = ("src1", "src2", "src3", "src4")
         given: list[int] = []
@@ -122,7 +117,7 @@ class LineAssembler:
         """Return registers of a list, with 12 in the places of those that are absent."""
         return given + [NO_REGISTER] * (count - len(given))
 
-    def read_value(self, _: Value) -> None:
+    def read_value(self, _: Plain) -> None:
         word = self.peek()
         if word in ALU:
             self.take()
@@ -133,7 +128,7 @@ class LineAssembler:
             raise AssemblyError(f"unknown operation {shown(word)}{nearest(word, ALU)}")
         self.low |= self.operand()
 
-    def read_operand(self, _: Operand) -> None:
+    def read_operand(self, _: Plain) -> None:
         self.low |= self.operand()
 
     def read_type(self, _: TypeName) -> None:
@@ -147,7 +142,7 @@ class LineAssembler:
         self.low |= LABEL_VALUE
         self.second = [0]
 
-    def read_target(self, _: Target) -> None:
+    def read_target(self, _: Plain) -> None:
         """Read the name of a label of the code."""
         self.references.append(Reference("label", self.take(), self.place, self.at))
 
@@ -168,16 +163,16 @@ class LineAssembler:
                 raise AssemblyError(f"expected ] or ]+, not {shown(closing)}")
             self.low |= UPDATE if closing == "]+" else 0
 
-    def read_bits(self, _: BitRange) -> None:
+    def read_bits(self, _: Plain) -> None:
         lsb, msb = self.bits(31)
         if lsb > msb:
             raise AssemblyError(f"the lower bit, {lsb}, is above the upper one, {msb}")
         self.low |= msb << 6 | lsb
 
-    def read_service(self, _: Service) -> None:
+    def read_service(self, _: Plain) -> None:
         self.low |= self._number("a service", 63)
 
-    def read_count(self, _: Count) -> None:
+    def read_count(self, _: Plain) -> None:
         self.low |= short(self._number("a count", MOST_DELETED))
 
     # Values.
@@ -296,7 +291,7 @@ def _fits(tokens: list[str], text: tuple[Element, ...]) -> bool:
         elif isinstance(element, TypeName) and element.bare:
             return token[:1] == "#"
         else:
-            return token == _BEGINS.get(type(element), token)
+            return token == _BEGINS.get(kind_of(element), token)
     return True
 
 
@@ -308,17 +303,17 @@ def type_of(word: str) -> Type:
     return TYPE_NAMES[name]
 
 
-_BEGINS: Final[dict[type, str]] = {Pointer: "[", BitRange: "|"}
-_READERS: Final[dict[type, Callable[[LineAssembler, Any], None]]] = {
+_BEGINS: Final[dict[type[Element] | Plain, str]] = {Pointer: "[", Plain.BITS: "|"}
+_READERS: Final[dict[type[Element] | Plain, Callable[[LineAssembler, Any], None]]] = {
     Reg: lambda line, element: line.read_register(element),
-    RegList: lambda line, element: line.read_list(element),
-    Value: lambda line, element: line.read_value(element),
-    Operand: lambda line, element: line.read_operand(element),
+    Plain.REGISTERS: lambda line, element: line.read_list(element),
+    Plain.VALUE: lambda line, element: line.read_value(element),
+    Plain.OPERAND: lambda line, element: line.read_operand(element),
     TypeName: lambda line, element: line.read_type(element),
     LabelOf: lambda line, element: line.read_label(element),
-    Target: lambda line, element: line.read_target(element),
+    Plain.TARGET: lambda line, element: line.read_target(element),
     Pointer: lambda line, element: line.read_pointer(element),
-    BitRange: lambda line, element: line.read_bits(element),
-    Service: lambda line, element: line.read_service(element),
-    Count: lambda line, element: line.read_count(element),
+    Plain.BITS: lambda line, element: line.read_bits(element),
+    Plain.SERVICE: lambda line, element: line.read_service(element),
+    Plain.COUNT: lambda line, element: line.read_count(element),
 }

@@ -14,8 +14,8 @@ from aisrv.graph.script.instructions import (
     Special,
     Type,
 )
-from aisrv.graph.script.interface import Machine
 from aisrv.graph.script.registers import Register, ScriptFault, type_of
+from aisrv.graph.script.state import HEAP, ScriptState
 from aisrv.graph.script.values import (
     ADDMOD,
     ARITHMETIC,
@@ -32,15 +32,13 @@ from aisrv.graph.script.values import (
     single,
 )
 
-HEAP: Final = 1 << 24
-"""Bit of a type word that says that a pointer counts from the heap."""
 ARC_READ: Final = 9
 IO_READ: Final = 3
 NODE_READ: Final = 3
 TIME_FORMATS: Final = (41, 42, 43, 44)
 
 
-def test(machine: Machine, instruction: Instruction) -> None:
+def test(machine: ScriptState, instruction: Instruction) -> None:
     """Set the flag: DST against the value."""
     value = _value(machine, instruction)
     tested = machine.read(instruction.dst)
@@ -49,12 +47,12 @@ def test(machine: Machine, instruction: Instruction) -> None:
     )
 
 
-def assign(machine: Machine, instruction: Instruction) -> None:
+def assign(machine: ScriptState, instruction: Instruction) -> None:
     value = _value(machine, instruction)
     machine.write(instruction.dst, value.value, value.type)
 
 
-def _value(machine: Machine, instruction: Instruction) -> Register:
+def _value(machine: ScriptState, instruction: Instruction) -> Register:
     """Return the value of a test or an assignment: an operand, or the ALU's result of SRC1 and an operand."""
     if instruction.opar == NORM:
         return _norm(machine, instruction)
@@ -80,7 +78,7 @@ def _value(machine: Machine, instruction: Instruction) -> Register:
     return Register(bits_of(result, kind), (first.type & ~15) | kind)
 
 
-def _norm(machine: Machine, instruction: Instruction) -> Register:
+def _norm(machine: ScriptState, instruction: Instruction) -> Register:
     if instruction.k12 & ~15:
         raise ScriptFault("opcode", "norm without a register for the count")
     first = machine.read(instruction.src1)
@@ -90,14 +88,14 @@ def _norm(machine: Machine, instruction: Instruction) -> Register:
     return Register(value, kind)
 
 
-def set_type(machine: Machine, instruction: Instruction) -> None:
+def set_type(machine: ScriptState, instruction: Instruction) -> None:
     """Relabel a register with a type; its bits stay."""
     kind = type_of(_constant(instruction))
     register = machine.place_of(instruction.dst)
     register.type = (register.type & ~15) | kind
 
 
-def set_range(machine: Machine, instruction: Instruction) -> None:
+def set_range(machine: ScriptState, instruction: Instruction) -> None:
     """Set BASE or SIZE of a register's type word."""
     value = machine.operand(instruction)
     whole = integer_of(number_of(value.value, value.kind)) & 0x3FF
@@ -106,7 +104,7 @@ def set_range(machine: Machine, instruction: Instruction) -> None:
     register.type = (register.type & ~(0x3FF << shift)) | whole << shift
 
 
-def set_pointer(machine: Machine, instruction: Instruction) -> None:
+def set_pointer(machine: ScriptState, instruction: Instruction) -> None:
     """Point to a byte of the parameters or the heap, or take the word of a node."""
     offset = machine.operand(instruction)
     if instruction.opar == Special.SET_GRAPH:
@@ -129,7 +127,7 @@ def _address(pointer: Register, low: int) -> int:
     return after if low & PRE else before
 
 
-def store(machine: Machine, instruction: Instruction) -> None:
+def store(machine: ScriptState, instruction: Instruction) -> None:
     """Write to memory in the pointer's type."""
     source = machine.read(instruction.src1)
     value = number_of(source.value, source.kind)
@@ -140,7 +138,7 @@ def store(machine: Machine, instruction: Instruction) -> None:
     memory[:] = (bits_of(value, kind) & ((1 << 8 * len(memory)) - 1)).to_bytes(len(memory), "little")
 
 
-def load(machine: Machine, instruction: Instruction) -> None:
+def load(machine: ScriptState, instruction: Instruction) -> None:
     """Read from memory in the pointer's type."""
     pointer = machine.place_of(instruction.src1)
     kind = pointer.kind
@@ -149,7 +147,7 @@ def load(machine: Machine, instruction: Instruction) -> None:
     machine.write(instruction.dst, int.from_bytes(memory, "little"), kind)
 
 
-def insert_bits(machine: Machine, instruction: Instruction) -> None:
+def insert_bits(machine: ScriptState, instruction: Instruction) -> None:
     """Put the low bits of a register into some of another."""
     lsb, mask = _bit_range(instruction)
     value = machine.number(instruction.src1)
@@ -157,7 +155,7 @@ def insert_bits(machine: Machine, instruction: Instruction) -> None:
     register.value = (register.value & ~(mask << lsb) | (value & mask) << lsb) & 0xFFFFFFFF
 
 
-def extract_bits(machine: Machine, instruction: Instruction) -> None:
+def extract_bits(machine: ScriptState, instruction: Instruction) -> None:
     """Take some bits of a register."""
     lsb, mask = _bit_range(instruction)
     register = machine.read(instruction.src1)
@@ -165,14 +163,14 @@ def extract_bits(machine: Machine, instruction: Instruction) -> None:
     machine.write(instruction.dst, value >> lsb & mask, Type.UINT32)
 
 
-def swap(machine: Machine, instruction: Instruction) -> None:
+def swap(machine: ScriptState, instruction: Instruction) -> None:
     second, first = machine.read(instruction.src1), machine.read(instruction.dst)
     values = (first.value, first.type, second.value, second.type)
     machine.write(instruction.src1, values[0], values[1])
     machine.write(instruction.dst, values[2], values[3])
 
 
-def delete(machine: Machine, instruction: Instruction) -> None:
+def delete(machine: ScriptState, instruction: Instruction) -> None:
     """Take places off the stack; the upper one goes to a register if one is named."""
     count = _constant(instruction)
     if not 0 <= count <= machine.depth:
@@ -183,7 +181,7 @@ def delete(machine: Machine, instruction: Instruction) -> None:
         machine.write(instruction.dst, top.value, top.type)
 
 
-def branch(machine: Machine, instruction: Instruction) -> None:
+def branch(machine: ScriptState, instruction: Instruction) -> None:
     """Jump, call, or count down and jump."""
     target = machine.at + _constant(instruction)
     if instruction.opar == Special.BANZ:
@@ -201,7 +199,7 @@ def branch(machine: Machine, instruction: Instruction) -> None:
     machine.pc = target
 
 
-def return_(machine: Machine, _: Instruction) -> bool:
+def return_(machine: ScriptState, _: Instruction) -> bool:
     """Go back behind the call; return False outside of one, which ends the run."""
     if not machine.calls:
         return False
@@ -210,21 +208,21 @@ def return_(machine: Machine, _: Instruction) -> bool:
     return True
 
 
-def save(machine: Machine, instruction: Instruction) -> None:
+def save(machine: ScriptState, instruction: Instruction) -> None:
     """Push registers from left to right."""
     for index in _register_list(instruction):
         register = machine.read(index)
         machine.write(STACK_PUSH, register.value, register.type)
 
 
-def restore(machine: Machine, instruction: Instruction) -> None:
+def restore(machine: ScriptState, instruction: Instruction) -> None:
     """Pop registers from right to left."""
     for index in reversed(_register_list(instruction)):
         register = machine.pop()
         machine.write(index, register.value, register.type)
 
 
-def callsys(machine: Machine, instruction: Instruction) -> None:
+def callsys(machine: ScriptState, instruction: Instruction) -> None:
     """Ask the graph for a service."""
     handler = _SERVICES.get(instruction.low & 63)
     if handler is None:
@@ -233,7 +231,10 @@ def callsys(machine: Machine, instruction: Instruction) -> None:
 
 
 def _service_with_data(
-    machine: Machine, instruction: Instruction, call: Callable[[int, int, memoryview], int], read_command: int
+    machine: ScriptState,
+    instruction: Instruction,
+    call: Callable[[int, int, memoryview], int],
+    read_command: int,
 ) -> None:
     """Call a service with (number, command, data, bytes); the last operand gets the bytes moved."""
     size = machine.number(instruction.src4)
@@ -248,25 +249,25 @@ def _service_with_data(
         machine.write(instruction.src4, moved, Type.INT32)
 
 
-def _node_service(machine: Machine, instruction: Instruction) -> None:
+def _node_service(machine: ScriptState, instruction: Instruction) -> None:
     _service_with_data(machine, instruction, machine.services.node, NODE_READ)
 
 
-def _arc_service(machine: Machine, instruction: Instruction) -> None:
+def _arc_service(machine: ScriptState, instruction: Instruction) -> None:
     _service_with_data(machine, instruction, machine.services.arc, ARC_READ)
 
 
-def _io_service(machine: Machine, instruction: Instruction) -> None:
+def _io_service(machine: ScriptState, instruction: Instruction) -> None:
     _service_with_data(machine, instruction, machine.services.io_settings, IO_READ)
 
 
-def _application_service(machine: Machine, instruction: Instruction) -> None:
+def _application_service(machine: ScriptState, instruction: Instruction) -> None:
     places = (instruction.src4, instruction.src3, instruction.src1, instruction.dst)
     third, second, first, number = (machine.number(index) for index in places)
     machine.services.application(number, first, second, third)
 
 
-def _time_service(machine: Machine, instruction: Instruction) -> None:
+def _time_service(machine: ScriptState, instruction: Instruction) -> None:
     time_format = machine.number(instruction.dst)
     if time_format not in TIME_FORMATS:
         raise ScriptFault("service", f"there is no time format {time_format}")
@@ -303,7 +304,7 @@ def _modulo(register: Register, value: int, step: int) -> int:
     return base + (value - base + step) % size if size else value + step
 
 
-_SERVICES: Final[dict[int, Callable[[Machine, Instruction], None]]] = {
+_SERVICES: Final[dict[int, Callable[[ScriptState, Instruction], None]]] = {
     1: _node_service,
     2: _arc_service,
     3: _application_service,

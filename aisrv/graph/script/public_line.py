@@ -17,7 +17,7 @@ from aisrv.graph.script.instructions import (
     short,
 )
 from aisrv.graph.script.line import AssemblyError, LineAssembler, type_of
-from aisrv.graph.script.table import BitRange, Count, Form, Reg, TypeName
+from aisrv.graph.script.table import Form, Plain, Reg, TypeName
 from aisrv.graph.script.values import signed
 from aisrv.graph.text.source import number
 
@@ -63,12 +63,12 @@ class PublicLine(LineAssembler):
             type_of(word)
         self.low |= short(kind)
 
-    def read_bits(self, _: BitRange) -> None:
+    def read_bits(self, _: Plain) -> None:
         """All that the fields hold, in any order."""
         lsb, msb = self.bits(63)
         self.low |= msb << 6 | lsb
 
-    def read_count(self, element: Count) -> None:
+    def read_count(self, element: Plain) -> None:
         """Behind a register, any value."""
         if self.fields["dst"] == NO_REGISTER:
             super().read_count(element)

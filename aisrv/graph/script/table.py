@@ -6,6 +6,7 @@ say their fields of the word.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Final
 
 from aisrv.graph.script import meanings
@@ -21,7 +22,7 @@ from aisrv.graph.script.instructions import (
     Instruction,
     Special,
 )
-from aisrv.graph.script.interface import Machine
+from aisrv.graph.script.state import ScriptState
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +35,23 @@ class Reg:
     """Whether only the public compiler takes it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegList:
+class Plain(Enum):
+    """An operand that is always in the same bits."""
+
+    REGISTERS = auto()
     """One to five registers in DST, SRC1, SRC2, SRC3, SRC4."""
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
+    VALUE = auto()
     """K12: `x`, or with OPAR and SRC1 `alu a x`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
+    OPERAND = auto()
     """K12: a constant or a register."""
+    TARGET = auto()
+    """K12: the distance to a label of the code, in words."""
+    BITS = auto()
+    """`| lsb msb |`: bits 5:0 and 11:6."""
+    SERVICE = auto()
+    """Bits 5:0."""
+    COUNT = auto()
+    """K12: a number of places of the stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,35 +69,18 @@ class LabelOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """K12: the distance to a label of the code, in words."""
-
-
-@dataclass(frozen=True, slots=True)
 class Pointer:
     """`[ r ]`, `[ r ]+ k`, `[ r k ]` or `[ r k ]+`: a register in a field, update, pre, and k in K12."""
 
     field: str
 
 
-@dataclass(frozen=True, slots=True)
-class BitRange:
-    """`| lsb msb |`: bits 5:0 and 11:6."""
+Element = str | Reg | TypeName | LabelOf | Pointer | Plain
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
-    """Bits 5:0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """K12: a number of places of the stack."""
-
-
-Element = (
-    str | Reg | RegList | Value | Operand | TypeName | LabelOf | Target | Pointer | BitRange | Service | Count
-)
+def kind_of(element: Element) -> "type[Element] | Plain":
+    """Return the kind of an operand, by which it is read and written."""
+    return element if isinstance(element, Plain) else type(element)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +90,16 @@ class Form:
     op: int
     opar: int | None
     text: tuple[Element, ...]
-    meaning: Callable[[Machine, Instruction], bool | None]
+    meaning: Callable[[ScriptState, Instruction], bool | None]
     """Runs it; returns False to end the run."""
     low: int = 0
     """Bits 13:0 besides its operands."""
     src1: int = 0
     """SRC1 if no operand is in it."""
 
-    def has(self, *kinds: type) -> bool:
-        return any(isinstance(element, kinds) for element in self.text)
+    def has(self, *kinds: "type[Element] | Plain") -> bool:
+        """Check whether it has an operand of one of these kinds."""
+        return any(kind_of(element) in kinds for element in self.text)
 
 
 DST, SRC1, SRC3, SRC4 = Reg("dst"), Reg("src1"), Reg("src3"), Reg("src4")
@@ -130,33 +119,33 @@ def _label(opar: Special, block: str) -> tuple[Form, Form]:
 
 
 FORMS: Final = (
-    *(Form(op, None, (f"test_{name}", DST, Value()), meanings.test) for name, op in TESTS.items()),
-    Form(TESTS["equ"], None, ("test_eq", DST, Value()), meanings.test),
+    *(Form(op, None, (f"test_{name}", DST, Plain.VALUE), meanings.test) for name, op in TESTS.items()),
+    Form(TESTS["equ"], None, ("test_eq", DST, Plain.VALUE), meanings.test),
     _special(Special.SET_TYPE, "set", DST, "type", TypeName(), meaning=meanings.set_type),
     _special(Special.SET_TYPEPTR, "set", DST, "typeptr", TypeName(), meaning=meanings.set_type),
-    _special(Special.SET_BASE, "set", DST, "base", Operand(), meaning=meanings.set_range),
-    _special(Special.SET_SIZE, "set", DST, "size", Operand(), meaning=meanings.set_range),
+    _special(Special.SET_BASE, "set", DST, "base", Plain.OPERAND, meaning=meanings.set_range),
+    _special(Special.SET_SIZE, "set", DST, "size", Plain.OPERAND, meaning=meanings.set_range),
     *_label(Special.SET_PARAM, "param"),
     *_label(Special.SET_HEAP, "heap"),
     *_label(Special.SET_GRAPH, "graph"),
     _special(Special.SET_TYPE, "set", DST, TypeName(bare=True), meaning=meanings.set_type),
     _special(Special.STORE, Pointer("dst"), "=", SRC1, meaning=meanings.store),
     _special(Special.LOAD, DST, "=", Pointer("src1"), meaning=meanings.load),
-    _special(Special.INSERT_BITS, DST, BitRange(), "=", SRC1, meaning=meanings.insert_bits),
-    _special(Special.EXTRACT_BITS, DST, "=", SRC1, BitRange(), meaning=meanings.extract_bits),
+    _special(Special.INSERT_BITS, DST, Plain.BITS, "=", SRC1, meaning=meanings.insert_bits),
+    _special(Special.EXTRACT_BITS, DST, "=", SRC1, Plain.BITS, meaning=meanings.extract_bits),
     _special(Special.SWAP, "swap", DST, SRC1, meaning=meanings.swap, low=NO_VALUE),
-    _special(Special.DELETE, "delete", _DST, Count(), meaning=meanings.delete),
-    _special(Special.JUMP, "jump", Target(), _DST, _SRC1, meaning=meanings.branch, low=JUMP_BITS),
+    _special(Special.DELETE, "delete", _DST, Plain.COUNT, meaning=meanings.delete),
+    _special(Special.JUMP, "jump", Plain.TARGET, _DST, _SRC1, meaning=meanings.branch, low=JUMP_BITS),
     _special(
-        Special.BANZ, "banz", Target(), DST, Reg("src1", optional=True, is_public=True),
+        Special.BANZ, "banz", Plain.TARGET, DST, Reg("src1", optional=True, is_public=True),
         meaning=meanings.branch, low=JUMP_BITS, src1=NO_REGISTER,
     ),
-    _special(Special.CALL, "call", Target(), _DST, _SRC1, meaning=meanings.branch, low=JUMP_BITS),
-    _special(Special.CALLSYS, "callsys", Service(), _DST, _SRC1, _SRC3, _SRC4, meaning=meanings.callsys),
-    _special(Special.SAVE, "save", RegList(), meaning=meanings.save),
-    _special(Special.RESTORE, "restore", RegList(), meaning=meanings.restore),
+    _special(Special.CALL, "call", Plain.TARGET, _DST, _SRC1, meaning=meanings.branch, low=JUMP_BITS),
+    _special(Special.CALLSYS, "callsys", Plain.SERVICE, _DST, _SRC1, _SRC3, _SRC4, meaning=meanings.callsys),
+    _special(Special.SAVE, "save", Plain.REGISTERS, meaning=meanings.save),
+    _special(Special.RESTORE, "restore", Plain.REGISTERS, meaning=meanings.restore),
     _special(Special.RETURN, "return", meaning=meanings.return_, low=NO_VALUE),
-    Form(MOVE, None, (DST, "=", Value()), meanings.assign),
+    Form(MOVE, None, (DST, "=", Plain.VALUE), meanings.assign),
 )  # fmt: skip
 """All instructions. If a text fits several, or a word has several texts, the first counts."""
 
@@ -174,7 +163,7 @@ def form_of(instruction: Instruction) -> Form | None:
 def length(instruction: Instruction) -> int:
     """Return the words of an instruction: two if its K12 says that the next word is its value."""
     form = form_of(instruction)
-    may_be_long = form is not None and form.has(Value, Operand, LabelOf)
+    may_be_long = form is not None and form.has(Plain.VALUE, Plain.OPERAND, LabelOf)
     return 2 if may_be_long and instruction.k12 < 1 << 5 and instruction.k12 & LONG else 1
 
 
@@ -195,7 +184,7 @@ def code_length(words: Sequence[int]) -> int:
             end = at + length(instruction)
             reached = max(reached, min(end, len(words)))
             form = form_of(instruction)
-            if form is not None and form.has(Target) and instruction.constant is not None:
+            if form is not None and form.has(Plain.TARGET) and instruction.constant is not None:
                 pending.append(at + instruction.constant)
             leaves = form is not None and form.opar in (Special.JUMP, Special.RETURN)
             if leaves and instruction.condition == Condition.ALWAYS:

@@ -12,8 +12,8 @@ from aisrv.board import Board, EngineSpec, Task, TaskKind, UsbProtocol
 from aisrv.device.ends import Ends
 from aisrv.device.parts import DeviceParts
 from aisrv.engine.aiengine import aiengine
-from aisrv.engine.commands import IOSERVER_SET_HANDLERS
-from aisrv.engine.handlers import GET_HANDLERS, SET_HANDLERS, SetHandler
+from aisrv.engine.commands import GET_HANDLERS, IOSERVER_SET_HANDLERS, SET_HANDLERS
+from aisrv.engine.handlers import SetHandler
 from aisrv.engine.state import AIEngine, FlashParameters
 from aisrv.inference.buffer_engine import create_engine
 from aisrv.inference.interpreter import runs_in_place

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from aisrv.board import Board, BoardError, CommandsSpec
 from aisrv.device.user_module import UserModuleError, import_user_module
-from aisrv.engine.commands import IOSERVER_SET_HANDLERS
-from aisrv.engine.handlers import GET_HANDLERS, GetHandler, SetHandler
+from aisrv.engine.commands import GET_HANDLERS, IOSERVER_SET_HANDLERS
+from aisrv.engine.handlers import GetHandler, SetHandler
 from aisrv.engine.state import CommandFailed
 from aisrv.inference.errors import InferenceError
 from aisrv.protocol.commands import command_name, is_set

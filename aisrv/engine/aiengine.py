@@ -13,8 +13,8 @@ from inspect import iscoroutinefunction
 from typing import Any, Final
 
 from aisrv.engine.acquisition import take_frame
-from aisrv.engine.commands import infer
-from aisrv.engine.handlers import GET_HANDLERS, SET_HANDLERS, SMALL, Answer, GetHandler, SetHandler
+from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS, infer
+from aisrv.engine.handlers import SMALL, Answer, GetHandler, SetHandler
 from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.inference.errors import InferenceError
 from aisrv.protocol.commands import AcquireMode, Command, Status, command_name, is_set

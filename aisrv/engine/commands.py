@@ -5,13 +5,22 @@ wire behavior", section Commands.
 """
 
 import struct
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 import aisrv.engine.acquisition
 import aisrv.engine.models  # noqa: F401 - they make their functions handlers
-from aisrv.engine.handlers import SET_HANDLERS, SetHandler, answers, carries_out, check_all_handled
+from aisrv.engine.handlers import (
+    GETS,
+    SETS,
+    GetHandler,
+    SetHandler,
+    answers,
+    carries_out,
+    check_all_handled,
+)
 from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.model.values import Tensor
 from aisrv.protocol.commands import GPIO_COUNT, SERVER_ID, Command, GpioMode, GpioThreshold, Status
@@ -251,7 +260,11 @@ async def _reset_variables(engine: AIEngine, _tensor: int, _array: Array) -> Non
 
 check_all_handled()
 
-IOSERVER_SET_HANDLERS: Final[dict[int, SetHandler]] = {
+GET_HANDLERS: Final[Mapping[int, GetHandler]] = GETS
+SET_HANDLERS: Final[Mapping[int, SetHandler]] = SETS
+"""The handlers of all commands of the AI server."""
+
+IOSERVER_SET_HANDLERS: Final[Mapping[int, SetHandler]] = {
     **SET_HANDLERS,
     RESET_VARIABLES: SetHandler(_reset_variables),
 }

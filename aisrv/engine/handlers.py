@@ -41,8 +41,9 @@ class SetHandler(Struct, frozen=True):
     """The same for data of up to AT_ONCE bytes, where that needs no other task."""
 
 
-GET_HANDLERS: Final[dict[int, GetHandler]] = {}
-SET_HANDLERS: Final[dict[int, SetHandler]] = {}
+GETS: Final[dict[int, GetHandler]] = {}
+SETS: Final[dict[int, SetHandler]] = {}
+"""The handlers so far; `aisrv.engine.commands` has all."""
 
 
 def answers(*commands: Command) -> Callable[[G], G]:
@@ -51,7 +52,7 @@ def answers(*commands: Command) -> Callable[[G], G]:
     def register(function: G) -> G:
         for command in commands:
             _check(command, set_=False)
-            GET_HANDLERS[command] = function
+            GETS[command] = function
         return function
 
     return register
@@ -66,7 +67,7 @@ def carries_out(
 
     def register(function: S) -> S:
         _check(command, set_=True)
-        SET_HANDLERS[command] = SetHandler(function, limit, at_once)
+        SETS[command] = SetHandler(function, limit, at_once)
         return function
 
     return register
@@ -76,12 +77,12 @@ def _check(command: Command, *, set_: bool) -> None:
     """Raise TypeError for a handler of the wrong kind, or a second one."""
     if is_set(command) is not set_:
         raise TypeError(f"{command.name} is a {'SET' if is_set(command) else 'GET'}")
-    if command in (SET_HANDLERS if set_ else GET_HANDLERS):
+    if command in (SETS if set_ else GETS):
         raise TypeError(f"{command.name} has two handlers")
 
 
 def check_all_handled() -> None:
     """Raise TypeError where a command of the engine has no handler."""
-    missing = [each.name for each in ENGINE_COMMANDS if each not in {*GET_HANDLERS, *SET_HANDLERS}]
+    missing = [each.name for each in ENGINE_COMMANDS if each not in {*GETS, *SETS}]
     if missing:
         raise TypeError(f"no handler in aisrv/engine: {', '.join(missing)}")

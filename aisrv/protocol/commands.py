@@ -309,7 +309,7 @@ class CommandPacket(AisrvPacket, name="a command packet"):
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
         """Read `data` of 1 or 3 bytes (classic) or 12 (design); any other length is a ProtocolError."""
         if len(data) == cls.SIZE:
-            return cls._read(data, 0)
+            return cls(*cls._unpack_from(data, 0))
         if len(data) == _DESIGN.size:
             command, engine, tensor = _DESIGN.unpack(data)
             return cls(command, engine, tensor, Dialect.DESIGN)

@@ -9,6 +9,7 @@ import click
 
 from aisrv.protocol.commands import Dialect
 from aisrv.terminal.option_group import enum_option, option
+from host_tools.transports.schemes import forms
 
 if TYPE_CHECKING:
     from host_tools.client import AiServer
@@ -28,8 +29,7 @@ class HostSettings:
         envvar="AISRV_DEVICE",
         show_envvar=True,
         metavar="ADDRESS",
-        help="usb[:SERIAL], usbip:HOST:PORT[/BUSID], spi:B.D[@HOST:PORT] (bus and chip select), "
-        "jacdac:HOST:PORT[/DEVICE], or virtual[:BOARD], which starts a device for this call. "
+        help=f"{forms()}; spi by bus and chip select, and virtual starts a device for this call. "
         "[default: usb]",
     )
     engine: int = option(

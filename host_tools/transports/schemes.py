@@ -1,17 +1,8 @@
-"""The table of device addresses, `scheme:spec`, with what opens and lists the devices of each scheme.
-
-| address | reaches |
-|---|---|
-| `usb[:SERIAL]`, `usb:BUS-DEVICE` | hardware through pyusb and libusb |
-| `usbip:HOST[:PORT][/BUSID]` | a device that a USB/IP server exports |
-| `spi[:B.D[@HOST:PORT]]` | an SPI slave through spidev, or through an SPI link server |
-| `jacdac:[HOST:PORT[/DEVICE]]` | a device on a Jacdac bus that is served over TCP |
-| `virtual[:BOARD]` | a virtual device that is started for this use and ended with it |
-"""
+"""The table of device addresses, `scheme:spec`, with the module that opens and lists the devices of each."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from host_tools.errors import BadAddressError
 from host_tools.transports.transport import DeviceInfo, Transport
@@ -21,52 +12,23 @@ if TYPE_CHECKING:
     from host_tools.transports.spi.transport import SpiTransport
 
 
-@dataclass(frozen=True, slots=True)
-class Scheme:
-    """A way to devices: two functions of the part of an address that follows `scheme:`."""
+class Scheme(NamedTuple):
+    """A way to devices."""
 
-    open: "Callable[[str], Transport | SpiTransport | JacdacTransport]"
-    list: Callable[[str], list[DeviceInfo]]
-
-
-def _usb() -> Scheme:
-    from host_tools.transports.usb import list_usb, open_usb
-
-    return Scheme(open_usb, list_usb)
+    form: str
+    """What its addresses look like."""
+    module: str
+    """Has two functions of the part of an address behind the colon, `open_NAME` and `list_NAME`."""
 
 
-def _usbip() -> Scheme:
-    from host_tools.transports.usbip.transport import list_usbip, open_usbip
-
-    return Scheme(open_usbip, list_usbip)
-
-
-def _spi() -> Scheme:
-    from host_tools.transports.spi.transport import list_spi, open_spi
-
-    return Scheme(open_spi, list_spi)
-
-
-def _jacdac() -> Scheme:
-    from host_tools.transports.jacdac.transport import list_jacdac, open_jacdac
-
-    return Scheme(open_jacdac, list_jacdac)
-
-
-def _virtual() -> Scheme:
-    from host_tools.transports.virtual import list_virtual, open_virtual
-
-    return Scheme(open_virtual, list_virtual)
-
-
-SCHEMES: Final[dict[str, Callable[[], Scheme]]] = {
-    "usb": _usb,
-    "usbip": _usbip,
-    "spi": _spi,
-    "jacdac": _jacdac,
-    "virtual": _virtual,
+SCHEMES: Final = {
+    "usb": Scheme("usb[:SERIAL]", "usb"),
+    "usbip": Scheme("usbip:HOST:PORT[/BUSID]", "usbip.transport"),
+    "virtual": Scheme("virtual[:BOARD]", "virtual"),
+    "spi": Scheme("spi:B.D[@HOST:PORT]", "spi.transport"),
+    "jacdac": Scheme("jacdac:HOST:PORT[/DEVICE]", "jacdac.transport"),
 }
-"""Each scheme's loader, called at its first use: a program pays only for the way it takes."""
+"""Each scheme by its name; modules are below `host_tools.transports`, and loaded when they are used."""
 
 
 def open_transport(device: str) -> "Transport | SpiTransport | JacdacTransport":
@@ -74,28 +36,32 @@ def open_transport(device: str) -> "Transport | SpiTransport | JacdacTransport":
 
     Raises `BadAddressError`, `DeviceNotFound`, `DeviceAccessDenied` or `DeviceBusy`.
     """
-    scheme, spec = _split(device)
-    return scheme.open(spec)
+    transport: Transport = _function("open", device)(device.partition(":")[2])
+    return transport
 
 
 def list_devices(device: str) -> list[DeviceInfo]:
     """List the devices at an address: all of USB for `usb`, all of a server for `usbip:HOST:PORT`."""
-    scheme, spec = _split(device)
-    return scheme.list(spec)
+    devices: list[DeviceInfo] = _function("list", device)(device.partition(":")[2])
+    return devices
 
 
 def check_scheme(device: str) -> None:
     """Raise `BadAddressError` for a `device` address of a scheme that there is not; nothing is opened."""
-    name = device.partition(":")[0]
-    if name not in SCHEMES:
-        raise BadAddressError(
-            f"{device!r} is not a device address; use usb[:SERIAL], usbip:HOST:PORT[/BUSID], "
-            "virtual[:BOARD], "
-            "spi:B.D[@HOST:PORT] or jacdac:HOST:PORT"
-        )
+    if device.partition(":")[0] not in SCHEMES:
+        raise BadAddressError(f"{device!r} is not a device address; use {forms()}")
 
 
-def _split(device: str) -> tuple[Scheme, str]:
+def forms() -> str:
+    """List what addresses look like, for messages."""
+    *others, last = (scheme.form for scheme in SCHEMES.values())
+    return f"{', '.join(others)} or {last}"
+
+
+def _function(verb: str, device: str) -> Callable[[str], Any]:
     check_scheme(device)
-    name, _, spec = device.partition(":")
-    return SCHEMES[name](), spec
+    name = device.partition(":")[0]
+    function: Callable[[str], Any] = getattr(
+        import_module(f"host_tools.transports.{SCHEMES[name].module}"), f"{verb}_{name}"
+    )
+    return function

@@ -271,7 +271,7 @@ async def test_a_client_that_waits_is_reported_by_the_name_of_its_verb() -> None
             await hang.wait()
             return b""
 
-        with patch.dict("aisrv.engine.handlers.GET_HANDLERS", {0x5E: slow}):
+        with patch.dict("aisrv.engine.handlers.GETS", {0x5E: slow}):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(InProcessHost(device.usb).plug_in)
                 await trio.testing.wait_all_tasks_blocked()

@@ -5,7 +5,7 @@ from unittest.mock import patch
 import pytest
 
 import aisrv.engine.commands  # noqa: F401 - makes its functions handlers
-from aisrv.engine.handlers import GET_HANDLERS, SET_HANDLERS, answers, carries_out, check_all_handled
+from aisrv.engine.handlers import GETS, SETS, answers, carries_out, check_all_handled
 from aisrv.engine.state import AIEngine
 from aisrv.protocol.commands import Command
 from aisrv.xcore.array import Array
@@ -21,8 +21,8 @@ async def _carry_out(_engine: AIEngine, _tensor: int, _array: Array) -> None:
 
 def test_a_command_without_a_handler_is_named() -> None:
     check_all_handled()
-    with patch.dict(GET_HANDLERS), patch.dict(SET_HANDLERS):
-        del GET_HANDLERS[Command.GET_ID], SET_HANDLERS[Command.START_INFER]
+    with patch.dict(GETS), patch.dict(SETS):
+        del GETS[Command.GET_ID], SETS[Command.START_INFER]
         with pytest.raises(TypeError, match=r"^no handler in aisrv/engine: GET_ID, START_INFER$"):
             check_all_handled()
 

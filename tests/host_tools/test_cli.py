@@ -20,12 +20,10 @@ from host_tools.commands.report import show_scores, show_timings
 from host_tools.errors import DeviceAccessDenied, DeviceBusy
 from host_tools.tensors.outputs import Score, best_scores
 from host_tools.tensors.timings import Timings
-from host_tools.transports import schemes as transports
-from host_tools.transports.schemes import Scheme
-from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usb import UsbTransport
 from tests.support.command_calls import CommandCalls
 from tests.support.memory_device import INFER_ERR, Backend, Device, Engine
+from tests.support.memory_scheme import add_memory_scheme
 from tests.support.programs import run_process
 
 MODEL = b"\0\0\0\0TFL3" + bytes(24)
@@ -45,11 +43,7 @@ def backend(device: Device, monkeypatch: pytest.MonkeyPatch) -> Backend:
     """The scheme `memory`, which is also what the environment names."""
     backend = Backend(device)
 
-    def open_memory(spec: str) -> UsbTransport:
-        return UsbTransport(backend, "the device")
-
-    scheme = Scheme(open_memory, lambda _: [DeviceInfo("memory", "xAISRV", "XMOS")])
-    monkeypatch.setitem(transports.SCHEMES, "memory", lambda: scheme)
+    add_memory_scheme(monkeypatch, lambda _: UsbTransport(backend, "the device"))
     monkeypatch.setenv("AISRV_DEVICE", "memory")
     return backend
 
@@ -531,7 +525,7 @@ def test_a_device_that_cannot_be_had_is_code_3(
     def refuse(spec: str) -> UsbTransport:
         raise error
 
-    monkeypatch.setitem(transports.SCHEMES, "memory", lambda: Scheme(refuse, lambda _: []))
+    add_memory_scheme(monkeypatch, refuse)
     assert failed(3, "info") == f"aisrv-host: {error}\n"
 
 

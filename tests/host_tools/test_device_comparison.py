@@ -14,12 +14,11 @@ from host_tools.cli import main
 from host_tools.device_comparison import OutputDifference, _difference, in_runs, random_inputs
 from host_tools.errors import TensorError
 from host_tools.tensors.tensor_spec import TensorSpec
-from host_tools.transports import schemes
-from host_tools.transports.schemes import Scheme
 from host_tools.transports.usb import UsbTransport
 from tests.support import networks
 from tests.support.command_calls import CommandCalls
 from tests.support.memory_device import Backend, Device, Engine
+from tests.support.memory_scheme import add_memory_scheme
 
 COMMAND = CommandCalls(main)
 done, failed, call = COMMAND.done, COMMAND.failed, COMMAND.call
@@ -54,8 +53,7 @@ def test_files_are_the_inputs_of_runs(devices: tuple[str, str], tmp_path: Path) 
 def other(monkeypatch: pytest.MonkeyPatch) -> str:
     """A device that answers 255 - i where the network would answer."""
     backend = Backend(Device(Engine(inputs=[64], outputs=[10], timings=[100] * 6)))
-    scheme = Scheme(lambda _: UsbTransport(backend, "the device"), lambda _: [])
-    monkeypatch.setitem(schemes.SCHEMES, "memory", lambda: scheme)
+    add_memory_scheme(monkeypatch, lambda _: UsbTransport(backend, "the device"))
     return "memory"
 
 

@@ -85,19 +85,14 @@ _PACING: Final = ("rate", "late")
 _PICTURE: Final = ("size", "encoding", *_PACING)
 _SAMPLES: Final = ("window", "hop", "scale", "zero", "type", "loop", *_PACING)
 
-SCHEMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "pattern": (*_PICTURE, "seed"),
-        "image": _PICTURE,
-        "folder": (*_PICTURE, "loop"),
-        "video": (*_PICTURE, "loop"),
-        "webcam": _PICTURE,
-        "raw": ("loop", *_PACING),
-        "wav": _SAMPLES,
-        "csv": _SAMPLES,
-    }
-)
-"""Options of each scheme."""
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """What texts of a scheme may say; `opening` has what opens them."""
+
+    options: tuple[str, ...]
+    check: "Callable[[SourceSpec], object] | None" = None
+    """Raises SourceSpecError for a wrong place, or options that do not go together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +110,14 @@ class SourceSpec:
         if not self.place:
             raise SourceSpecError(f"{self.scheme}: what follows the colon is missing")
         for name in self.options:
-            if name not in SCHEMES[self.scheme]:
-                known = ", ".join(SCHEMES[self.scheme])
+            if name not in SCHEMES[self.scheme].options:
+                known = ", ".join(SCHEMES[self.scheme].options)
                 raise SourceSpecError(f"{self.scheme} has no option {name!r}: it has {known}")
             self.value(name)
         if "late" in self.options and "rate" not in self.options:
             raise SourceSpecError(f"{self.scheme}: the option late is without a rate")
-        _PLACES.get(self.scheme, _any_place)(self)
+        if (check := SCHEMES[self.scheme].check) is not None:
+            check(self)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -152,7 +148,7 @@ class SourceSpec:
         wanted = {
             name: value
             for name, value in options.items()
-            if value is not None and name in SCHEMES[self.scheme] and name not in self.options
+            if value is not None and name in SCHEMES[self.scheme].options and name not in self.options
         }
         return replace(self, options={**self.options, **wanted})
 
@@ -167,10 +163,6 @@ class SourceSpec:
             raise SourceSpecError(
                 f"{self.scheme}: {name}={text!r:.60} is wrong: expected {OPTIONS[name].expected}"
             ) from None
-
-
-def _any_place(spec: SourceSpec) -> None:
-    del spec
 
 
 def _check_pattern(spec: SourceSpec) -> None:
@@ -200,10 +192,6 @@ def raw_place(spec: SourceSpec) -> tuple[str, tuple[int, int], Encoding]:
     raise SourceSpecError(f"raw: {spec.place!r} is not FILE:WIDTHxHEIGHT:ENCODING, with one of {encodings}")
 
 
-def _check_raw(spec: SourceSpec) -> None:
-    raw_place(spec)
-
-
 def _check_window(spec: SourceSpec) -> None:
     if "window" not in spec.options:
         raise SourceSpecError(f"{spec.scheme}: the option window is missing: samples in an input tensor")
@@ -211,10 +199,15 @@ def _check_window(spec: SourceSpec) -> None:
         raise SourceSpecError(f"{spec.scheme}: the option zero is without a scale")
 
 
-_PLACES: Final = {
-    "pattern": _check_pattern,
-    "webcam": _check_webcam,
-    "raw": _check_raw,
-    "wav": _check_window,
-    "csv": _check_window,
-}
+SCHEMES: Final[Mapping[str, Scheme]] = MappingProxyType(
+    {
+        "pattern": Scheme((*_PICTURE, "seed"), _check_pattern),
+        "image": Scheme(_PICTURE),
+        "folder": Scheme((*_PICTURE, "loop")),
+        "video": Scheme((*_PICTURE, "loop")),
+        "webcam": Scheme(_PICTURE, _check_webcam),
+        "raw": Scheme(("loop", *_PACING), raw_place),
+        "wav": Scheme(_SAMPLES, _check_window),
+        "csv": Scheme(_SAMPLES, _check_window),
+    }
+)

@@ -40,6 +40,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Run a program that finds a virtual device where it looks for USB.",
     ),
     "graph": ("aisrv.cli.graph:graph", "Compile, check, list and draw graphs of stream-processing nodes."),
+    "model": ("aisrv.cli.model:model", "Show what is in a model, as text, JSON or a drawing."),
     "plan": ("aisrv.cli.plan:plan", "Draw where a model's tensors lie in the arena."),
     "profile": ("aisrv.cli.profile:profile", "Predict the time and memory of models on the device."),
     "replay": (
@@ -73,6 +74,7 @@ def main() -> None:
       aisrv run --model net.tflite        with a model loaded already
       aisrv exec -- python tool.py        run a pyusb program against a device of its own
       aisrv profile net.tflite            what a model would take on the device
+      aisrv model show net.tflite         what is in it, and which engines run it
       aisrv boards camera                 what is on a board, as a drawing
       sudo aisrv attach                   plug a device into this machine's kernel
 

@@ -159,7 +159,7 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
         parts.runner,
         arena_bytes=spec.arena_bytes,
         external_bytes=spec.external_bytes,
-        device=_device_model(board, spec),
+        device=device_model(board, spec),
         parameters=None if flash is None else FlashParameters(flash),
         fallback=spec.fallback,
         log=log.write,
@@ -191,7 +191,8 @@ def _graph(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     return partial(graph.run, ends.all("engines"), ends.all("changes"), parts.board.graph_engines)
 
 
-def _device_model(board: Board, spec: EngineSpec) -> DeviceModel:
+def device_model(board: Board, spec: EngineSpec) -> DeviceModel:
+    """Return what decides on the times of an engine of a board."""
     return DeviceModel(
         clock_mhz=board.core_clock_mhz,
         reference_mhz=board.reference_mhz,

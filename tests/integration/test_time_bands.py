@@ -23,6 +23,7 @@ from tests.support.programs import AISRV, HOST, run_process, running
 TIMED: Final = {
     "aisrv demo": (["--count", "1"], ["--count", "1", "--json"]),
     "aisrv profile": (["MODEL"], ["MODEL", "--json"], ["MODEL", "MODEL"], ["MODEL", "MODEL", "--json"]),
+    "aisrv model": (["show", "MODEL"],),
     "aisrv-host diff": (["DEVICE", "virtual", "--model", "MODEL"],),
     "aisrv-host profile": ([], ["--json"]),
     "aisrv-host timings": ([], ["--json"], ["--model", "MODEL"]),

@@ -17,7 +17,6 @@ from aisrv.inference.timings import (
     OperatorClass,
     OperatorTime,
     Total,
-    spell,
 )
 from aisrv.protocol.memory_map import ModelMemory
 
@@ -108,9 +107,12 @@ def with_band(each: Total | OperatorTime | OperatorClass, profile: ModelProfile)
 
 
 def short(total: Total) -> str:
-    """Format a time in ms with its band, in three digits, for a table of many: 30.4 (28.5-30.7)."""
-    low, high = (spell(total.in_ms(ticks), total.ms) for ticks in (total.low, total.high))
-    return f"{spell(total.ms)} ({low}-{high})"
+    """Return ms with their band in three digits, for a table of many: 30.4 (28.5-30.7)."""
+    whole = len(f"{total.ms:.0f}") if total.ms >= 1 else 0
+    decimals = max(3 - whole, 0) if total.ms >= 0.1 else 5
+    values = (total.in_ms(ticks) for ticks in (total.ticks, total.low, total.high))
+    middle, low, high = (f"{value:,.{decimals}f}" for value in values)
+    return f"{middle} ({low}-{high})"
 
 
 def comparison(profiles: Sequence[ModelProfile]) -> tuple[bool, str]:

@@ -137,13 +137,10 @@ def _jacdac_info(settings: HostSettings) -> None:
         transport.close()
     pairs = {name.replace("_", " "): value for name, value in data.items()}
     for name in ("input shape", "output shape"):
-        pairs[name] = "x".join(map(str, _shape(pairs[name]))) or "none"
+        shape = pairs[name]
+        pairs[name] = "x".join(map(str, shape if isinstance(shape, tuple) else ())) or "none"
     pairs["last error"] = pairs["last error"] or "none"
     settings.answer(data, lambda: report.show_pairs(pairs))
-
-
-def _shape(value: object) -> tuple[int, ...]:
-    return value if isinstance(value, tuple) else ()
 
 
 def _boot_report(data: bytes) -> "BootReport":

@@ -1,9 +1,9 @@
 """What several subcommands take: a model's file, and the options by which files become tensors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import click
 
@@ -13,10 +13,12 @@ from host_tools.errors import CommandError, TensorError
 from host_tools.tensors.images import AUTO, RANGE_NAMES
 
 if TYPE_CHECKING:
-    from aisrv.model import Model, Tensor
+    from aisrv.model import Model
     from host_tools.client import AiServer
     from host_tools.model_summary import ModelSummary
     from host_tools.tensors.tensor_spec import TensorSpec
+
+Kind: TypeAlias = Literal["inputs", "outputs"]
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
@@ -65,23 +67,20 @@ def input_specs(model_file: Path | None, shape: str | None) -> "tuple[Model | No
     return None, [TensorSpec.parse(shape)] if shape else []
 
 
-def input_spec(model_file: Path | None, shape: str | None, number: int) -> "TensorSpec | None":
-    """Return what the model's file, or the shape, says of one input tensor; None without either."""
+def tensor_spec(
+    model_file: Path | None, kind: Kind, number: int, shape: str | None = None
+) -> "TensorSpec | None":
+    """Return what the model's file, else the shape, says of one tensor; None without either."""
     from host_tools.tensors.files import read_model_file
     from host_tools.tensors.tensor_spec import TensorSpec
 
-    if model_file:
-        return _numbered(read_model_file(model_file).input_tensors, number, "input", model_file)
-    return TensorSpec.parse(shape) if shape else None
-
-
-def output_spec(model_file: Path | None, number: int) -> "TensorSpec | None":
-    """Return what the model's file says of one output tensor; None without it."""
-    from host_tools.tensors.files import read_model_file
-
     if not model_file:
-        return None
-    return _numbered(read_model_file(model_file).output_tensors, number, "output", model_file)
+        return TensorSpec.parse(shape) if shape else None
+    model = read_model_file(model_file)
+    tensors = model.input_tensors if kind == "inputs" else model.output_tensors
+    if number >= len(tensors):
+        raise TensorError(f"{model_file} has {len(tensors)} {kind[:-1]} tensors; there is no number {number}")
+    return TensorSpec.of(tensors[number])
 
 
 def device_model(server: "AiServer") -> "ModelSummary | None":
@@ -92,16 +91,8 @@ def device_model(server: "AiServer") -> "ModelSummary | None":
         return None
 
 
-def device_spec(server: "AiServer", kind: Literal["inputs", "outputs"], number: int) -> "TensorSpec | None":
+def device_spec(server: "AiServer", kind: Kind, number: int) -> "TensorSpec | None":
     """Return what a virtual device itself says of a tensor; None where it does not say."""
     model = device_model(server)
     specs = () if model is None else getattr(model, kind)
     return specs[number] if number < len(specs) else None
-
-
-def _numbered(tensors: "Sequence[Tensor]", number: int, kind: str, model_file: Path) -> "TensorSpec":
-    from host_tools.tensors.tensor_spec import TensorSpec
-
-    if number >= len(tensors):
-        raise TensorError(f"{model_file} has {len(tensors)} {kind} tensors; there is no number {number}")
-    return TensorSpec.of(tensors[number])

@@ -19,7 +19,7 @@ from host_tools.commands.model_file import (
     input_options,
     input_specs,
     model_option,
-    output_spec,
+    tensor_spec,
 )
 from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
 from host_tools.errors import NoModelError, TensorError
@@ -164,7 +164,7 @@ def infer(
     model, specs = input_specs(model_file, reading.shape)
     if model and len(inputs) > len(specs):
         raise TensorError(f"{len(inputs)} inputs given, {model_file} has {len(specs)}")
-    spec = output_spec(model_file, result.tensor)
+    spec = tensor_spec(model_file, "outputs", result.tensor)
     names = _labels(result.labels, model_file)
 
     def content(number: int, path: Path, length: int | None = None) -> bytes:

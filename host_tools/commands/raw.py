@@ -8,25 +8,19 @@ from aisrv.protocol.commands import Command, command_name, is_set
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.values.regular_file import read_regular
-from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
+from host_tools.commands.settings import NUMBER, Byte, HostSettings, pass_settings
 
 
-class CommandCode(click.ParamType[int]):
+class CommandCode(Byte):
     """A command by its name or number."""
 
     name = "command"
+    example = "a command; write GET_ID, 0x10 or 16"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the code."""
-        if str(value).upper() in Command.__members__:
-            return Command[str(value).upper()]
-        try:
-            code = int(str(value), 0)
-        except ValueError:
-            code = -1
-        if not 0 <= code <= 0xFF:
-            self.fail(f"{value!r} is not a command; write GET_ID, 0x10 or 16", param, ctx)
-        return code
+        name = str(value).upper()
+        return Command[name] if name in Command.__members__ else super().convert(value, param, ctx)
 
 
 class HexBytes(click.ParamType[bytes]):

@@ -8,7 +8,7 @@ import click
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.values.extras import install_command
-from host_tools.commands.settings import HostSettings, pass_settings
+from host_tools.commands.settings import Byte, HostSettings, pass_settings
 from host_tools.errors import TensorError
 
 if TYPE_CHECKING:
@@ -36,22 +36,6 @@ class Numbers(click.ParamType[tuple[int, ...]]):
         if len(numbers) != self._count or not all(0 <= each <= self._largest for each in numbers):
             self.fail(f"{value!r}: write {self._count} numbers as in {self.name}", param, ctx)
         return numbers
-
-
-class Byte(click.ParamType[int]):
-    """A byte, decimal or as 0x3C."""
-
-    name = "byte"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number; a message where it is not a byte."""
-        try:
-            number = int(str(value), 0)
-        except ValueError:
-            number = -1
-        if not 0 <= number <= 0xFF:
-            self.fail(f"{value!r} is not a byte; write 60 or 0x3C", param, ctx)
-        return number
 
 
 PICTURES: Final = ("bayer", "yuv", "rgb")

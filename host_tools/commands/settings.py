@@ -20,6 +20,23 @@ NUMBER: Final = click.IntRange(0, 255)
 """A tensor or engine number, as the classic framing carries it."""
 
 
+class Byte(click.ParamType[int]):
+    """A byte, decimal or as 0x3C."""
+
+    name = "byte"
+    example = "a byte; write 60 or 0x3C"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number; a message where it is not a byte."""
+        try:
+            number = int(str(value), 0)
+        except ValueError:
+            number = -1
+        if not 0 <= number <= 0xFF:
+            self.fail(f"{value!r} is not {self.example}", param, ctx)
+        return number
+
+
 @dataclass(frozen=True, slots=True)
 class HostSettings:
     """The options of the command itself. `device` is None where none was given."""

@@ -9,11 +9,11 @@ from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.progress import progress_bar
 from host_tools.commands.model_file import (
     InputOptions,
+    Kind,
     device_spec,
     input_options,
-    input_spec,
     model_option,
-    output_spec,
+    tensor_spec,
 )
 from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
 from host_tools.errors import UnsupportedCommand
@@ -39,11 +39,12 @@ def read(
     from host_tools.commands.report import hex_dump
     from host_tools.tensors.files import write_tensor
 
-    spec = input_spec(model_file, None, tensor) if from_input else output_spec(model_file, tensor)
+    kind: Kind = "inputs" if from_input else "outputs"
+    spec = tensor_spec(model_file, kind, tensor)
     with settings.connect() as server:
         data = server.read_input(tensor) if from_input else server.read_output(tensor)
         if spec is None and output is not None:
-            spec = device_spec(server, "inputs" if from_input else "outputs", tensor)
+            spec = device_spec(server, kind, tensor)
     if spec and settings.is_jacdac:
         data = spec.from_floats(data)
     values = spec.values(data) if spec else None
@@ -85,7 +86,7 @@ def write(
     """Write FILE, an image, a .npy array or raw bytes, to input tensor number TENSOR."""
     if settings.is_jacdac:
         raise UnsupportedCommand("a Model Runner keeps no input: give the file to infer")
-    spec = input_spec(model_file, reading.shape, tensor)
+    spec = tensor_spec(model_file, "inputs", tensor, reading.shape)
     with settings.connect() as server:
         spec = spec or device_spec(server, "inputs", tensor)
         length = None if spec else server.input_length(tensor)

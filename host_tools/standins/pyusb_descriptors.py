@@ -17,9 +17,8 @@ if TYPE_CHECKING:
         InterfaceDescriptor,
     )
 
+_COMMON_FIELDS: Final = {"length": "bLength", "descriptor_type": "bDescriptorType"}
 _DEVICE_FIELDS: Final = {
-    "length": "bLength",
-    "descriptor_type": "bDescriptorType",
     "usb_version": "bcdUSB",
     "device_class": "bDeviceClass",
     "device_subclass": "bDeviceSubClass",
@@ -34,8 +33,6 @@ _DEVICE_FIELDS: Final = {
     "configuration_count": "bNumConfigurations",
 }
 _CONFIGURATION_FIELDS: Final = {
-    "length": "bLength",
-    "descriptor_type": "bDescriptorType",
     "total_length": "wTotalLength",
     "value": "bConfigurationValue",
     "string": "iConfiguration",
@@ -43,8 +40,6 @@ _CONFIGURATION_FIELDS: Final = {
     "max_power": "bMaxPower",
 }
 _INTERFACE_FIELDS: Final = {
-    "length": "bLength",
-    "descriptor_type": "bDescriptorType",
     "number": "bInterfaceNumber",
     "alternate": "bAlternateSetting",
     "interface_class": "bInterfaceClass",
@@ -53,8 +48,6 @@ _INTERFACE_FIELDS: Final = {
     "string": "iInterface",
 }
 _ENDPOINT_FIELDS: Final = {
-    "length": "bLength",
-    "descriptor_type": "bDescriptorType",
     "address": "bEndpointAddress",
     "attributes": "bmAttributes",
     "max_packet_size": "wMaxPacketSize",
@@ -100,5 +93,5 @@ def pyusb_endpoint(descriptor: EndpointDescriptor) -> SimpleNamespace:
 
 
 def _named(descriptor: Descriptor, names: dict[str, str], **more: object) -> SimpleNamespace:
-    fields = {name: getattr(descriptor, field) for field, name in names.items()}
+    fields = {name: getattr(descriptor, field) for field, name in {**_COMMON_FIELDS, **names}.items()}
     return SimpleNamespace(**fields, **more)

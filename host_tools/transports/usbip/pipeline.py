@@ -132,14 +132,54 @@ class Pipeline:
         The deadline is for sending alone; where it passes first, TransferTimeout and nothing was sent.
         ValueError for more than 16 MiB. Large data goes out, and comes in, without being copied.
         """
-        (transfer,) = self._start([(endpoint, buffer)], deadline, setup, flags)
+        (transfer,) = self.submit_batch([(endpoint, buffer)], deadline, setup, flags)
         return transfer
 
     def submit_batch(
-        self, requests: Sequence[tuple[int, Buffer]], deadline: float | None = None
+        self,
+        requests: Sequence[tuple[int, Buffer]],
+        deadline: float | None = None,
+        setup: bytes = _NO_SETUP,
+        flags: int = 0,
     ) -> list[Transfer]:
-        """Start a request for each endpoint and buffer, in order, with one send: many move fast so."""
-        return self._start(requests, deadline)
+        """Start a request for each endpoint and buffer, in order, with one send; all of them or none."""
+        transfers: list[Transfer] = []
+        parts: list[Buffer] = []
+        remaining = remaining_until(deadline)
+        if not self._sending.acquire(timeout=-1 if remaining is None else remaining):
+            raise timed_out(requests[0][0])
+        try:
+            try:
+                self._check_open()
+                for endpoint, buffer in requests:
+                    view = bytes_of(buffer)
+                    length = len(view)
+                    tail = _tail(self._devid, endpoint, length, setup, flags)
+                    seqnum = self._seqnum = self._seqnum % _LAST_SEQNUM + 1
+                    parts += _START.pack(_CMD_SUBMIT, seqnum), tail
+                    if endpoint & 0x80:
+                        transfers.append(Transfer(seqnum, endpoint, length, view))
+                    else:
+                        transfers.append(Transfer(seqnum, endpoint, length, None))
+                        parts.append(view)
+                for transfer in transfers:
+                    self._pending[transfer.seqnum] = transfer
+                # One request may be large, and is not copied.
+                if not self._transmit(parts if len(requests) == 1 else [b"".join(parts)], deadline):
+                    for transfer in transfers:
+                        del self._pending[transfer.seqnum]
+                    raise timed_out(requests[0][0])
+            finally:
+                self._sending.release()
+        except (TransferTimeout, DeviceGone, ValueError):
+            raise
+        except BaseException:
+            # Such as Ctrl-C: the buffers go back to the caller, so nothing may be written to them later.
+            with contextlib.suppress(DeviceGone):
+                for transfer in transfers:
+                    self.withdraw(transfer)
+            raise
+        return transfers
 
     def wait_until(self, transfer: Transfer, deadline: float | None) -> bool:
         """Read, or let another thread read, until a request is done; False at the deadline."""
@@ -173,7 +213,7 @@ class Pipeline:
             if transfer.status is not None:
                 return
             self._check_open()
-            seqnum = self._next_seqnum()
+            seqnum = self._seqnum = self._seqnum % _LAST_SEQNUM + 1
             self._unlinks[seqnum] = transfer
             sent = self._transmit([bytes(Unlink(seqnum, self._devid, transfer.seqnum))], deadline)
         finally:
@@ -212,56 +252,6 @@ class Pipeline:
                 self._socket.close()
 
     # Sending
-
-    def _next_seqnum(self) -> int:
-        self._seqnum = self._seqnum % _LAST_SEQNUM + 1
-        return self._seqnum
-
-    def _start(
-        self,
-        requests: Sequence[tuple[int, Buffer]],
-        deadline: float | None,
-        setup: bytes = _NO_SETUP,
-        flags: int = 0,
-    ) -> list[Transfer]:
-        """Send a SUBMIT for each endpoint and buffer; all of them, or none in time: TransferTimeout."""
-        transfers: list[Transfer] = []
-        parts: list[Buffer] = []
-        remaining = remaining_until(deadline)
-        if not self._sending.acquire(timeout=-1 if remaining is None else remaining):
-            raise timed_out(requests[0][0])
-        try:
-            try:
-                self._check_open()
-                for endpoint, buffer in requests:
-                    view = bytes_of(buffer)
-                    length = len(view)
-                    tail = _tail(self._devid, endpoint, length, setup, flags)
-                    seqnum = self._seqnum = self._seqnum % _LAST_SEQNUM + 1
-                    parts += _START.pack(_CMD_SUBMIT, seqnum), tail
-                    if endpoint & 0x80:
-                        transfers.append(Transfer(seqnum, endpoint, length, view))
-                    else:
-                        transfers.append(Transfer(seqnum, endpoint, length, None))
-                        parts.append(view)
-                for transfer in transfers:
-                    self._pending[transfer.seqnum] = transfer
-                # One request may be large, and is not copied.
-                if not self._transmit(parts if len(requests) == 1 else [b"".join(parts)], deadline):
-                    for transfer in transfers:
-                        del self._pending[transfer.seqnum]
-                    raise timed_out(requests[0][0])
-            finally:
-                self._sending.release()
-        except (TransferTimeout, DeviceGone, ValueError):
-            raise
-        except BaseException:
-            # Such as Ctrl-C: the buffers go back to the caller, so nothing may be written to them later.
-            with contextlib.suppress(DeviceGone):
-                for transfer in transfers:
-                    self.withdraw(transfer)
-            raise
-        return transfers
 
     def _transmit(self, parts: list[Buffer], deadline: float | None) -> bool:
         """Send whole messages; False where the deadline came before the first byte could go.

@@ -28,7 +28,7 @@ class Gain(SampleNode):
     def set_parameter(self, tag: int, data: bytes) -> None:
         """Take the factor."""
         if tag:
-            raise NodeError(f"there is no parameter {tag}: the gain has the whole block, 0")
+            raise NodeError(f"unknown parameter {tag}: the gain has the whole block, 0")
         need_bytes(data, 2, "the parameters of a gain")
         (self._factor,) = struct.unpack_from("<h", data)
 

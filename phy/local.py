@@ -1,9 +1,9 @@
 """The local physical layer: how code on the xcore itself uses an engine, under the firmware's names.
 
-`c` is a channel end that is a client of one engine, so no function takes an engine number. Each carries out
+`c` is a channel end that is a client of one engine, so no function takes an engine number. Each runs
 one command and returns when the engine has answered; an engine that serves another client is waited for.
 One task at a time may use an end. Any status but OKAY raises `LocalError`. A time-out may cancel any of
-them: the engine carries out what has begun, or forgets it as a whole, and the next command waits for that.
+them: the engine runs what has begun, or forgets it as a whole, and the next command waits for that.
 
 Sources: the design document, section Local channel ends (`aisrv_local_get_output_tensor`,
 `aisrv_local_acquire_single`, `aisrv_local_start_inference`; the other functions complete them in the same

@@ -27,8 +27,8 @@ def is_http(start: bytes) -> bool:
     return len(word) >= 3 and any(method.startswith(word) or word == method for method in METHODS)
 
 
-def what_came(start: bytes) -> str:
+def describe_unexpected(start: bytes) -> str:
     """Describe for the log the bytes that came in place of a message: HTTP, or their values."""
     if is_http(start):
         return "speaks HTTP, as pages in a browser do: refused"
-    return f"sent {bytes(start[:8]).hex(' ')}, which begins no message"
+    return f"sent no valid message header: {bytes(start[:8]).hex(' ')}"

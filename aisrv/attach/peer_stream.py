@@ -4,7 +4,7 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.http import is_http, what_came
+from aisrv.attach.http import describe_unexpected, is_http
 from aisrv.attach.turns import Turns
 
 SEND_SECONDS: Final = 30.0
@@ -48,7 +48,7 @@ class PeerStream:
         if not self._checked:
             self._start += data[:HTTP_BYTES]
             if is_http(self._start[:HTTP_BYTES]) and len(self._start) >= HTTP_BYTES:
-                raise PeerError(what_came(self._start))
+                raise PeerError(describe_unexpected(self._start))
             self._checked = len(self._start) >= HTTP_BYTES
         return data
 

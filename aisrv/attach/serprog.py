@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.http import what_came
+from aisrv.attach.http import describe_unexpected
 from aisrv.attach.peer_stream import PeerError, PeerStream
 from aisrv.attach.stream_server import StreamServer
 from flash_server.chip.chip import FlashChip
@@ -107,7 +107,7 @@ class _Session:
         while self._received or await self._receive():
             number = self._received[0]
             if number not in _HANDLERS:
-                raise SerprogError(what_came(bytes(self._received)))
+                raise SerprogError(describe_unexpected(bytes(self._received)))
             del self._received[0]
             await self._stream.send_all(await self._answer(number))
 

@@ -1,7 +1,6 @@
 """Boards: their parts as values; the plan of their tasks; and those that come with the package."""
 
 from aisrv.board.board import Board
-from aisrv.board.plan import CHANNEL_ENDS, CORES, End, Link, Plan, Task, TaskKind, plan_of
 from aisrv.board.specs import (
     BOOT_COMMANDS,
     BOOT_MEMORIES,
@@ -30,6 +29,7 @@ from aisrv.board.specs import (
     TaskSpec,
     UsbProtocol,
 )
+from aisrv.board.task_plan import CHANNEL_ENDS, CORES, End, Link, Plan, Task, TaskKind, plan_of
 from aisrv.values.settings.size import KIB
 
 __all__ = [

@@ -47,7 +47,7 @@ class Board:
     """A node with its parts. The default is one engine, with USB and SPI on tile 1.
 
     Raises BoardError for one that cannot be built. Whether its tiles have cores and channel ends enough is
-    checked with its plan: `aisrv.board.plan`.
+    checked with its plan: `aisrv.board.task_plan`.
     """
 
     engines: tuple[EngineSpec, ...] = field(default_factory=lambda: (EngineSpec(),))
@@ -320,7 +320,7 @@ class Board:
             raise BoardError("the graph names an engine twice", "graph", "engines")
         for io, text in graph.ios.items():
             if not 0 <= io <= LARGEST_IO:
-                raise BoardError(f"there is no IO {io}; they are 0 to {LARGEST_IO}", "graph", "ios")
+                raise BoardError(f"unknown IO {io}; they are 0 to {LARGEST_IO}", "graph", "ios")
             if not all(text.partition(":")):
                 raise BoardError(
                     f'IO {io} of the graph: {text!r} is nothing to join it to, write "scheme:what" such as '
@@ -357,7 +357,7 @@ class Board:
 
 def _check_tcp_port(port: int | None, *table: str | int, setting: str = "port") -> None:
     if port is not None and not 0 <= port <= 65535:
-        raise BoardError(f"there is no TCP port {port}; they are 0 to 65535", *table, setting)
+        raise BoardError(f"invalid TCP port {port}; they are 0 to 65535", *table, setting)
 
 
 def _check_leds(number: int, engine: EngineSpec) -> None:

@@ -181,7 +181,7 @@ class _Flash(
     part: _PartName | _Part | None = None
     tile: Integer | None = None
     path: Path | None = None
-    """File with the chip's contents, created where it is missing; none: a chip in memory, erased."""
+    """File with the chip's contents, created if it is missing; none: a chip in memory, erased."""
     boot_bytes: Size | None = None
     clock_hz: Integer | None = None
     """Clock of its bus, in MHz."""

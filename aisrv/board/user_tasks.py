@@ -120,5 +120,5 @@ def _check_task(target: TaskTarget, spec: TaskSpec, names: set[str], setting: tu
         raise BoardError(f"{target.task}.{target.end} is an end of the same task", *setting)
     if target.task not in names:
         known = ", ".join(sorted(names - {spec.name})) or "none"
-        raise BoardError(f"there is no task {target.task!r} to be joined to; others are {known}", *setting)
+        raise BoardError(f"unknown task {target.task!r}; others are {known}", *setting)
     _check_end_name(target.end, setting)

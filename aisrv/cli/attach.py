@@ -9,7 +9,7 @@ from typing import Final
 import click
 import trio
 
-import aisrv.inference.memory
+import aisrv.inference.placement
 import aisrv.inference.process.isolation
 import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
 from aisrv.attach.spidev.cuse import CuseError, serve_cuse

@@ -11,7 +11,7 @@ _NATIVE: Final = "kernels:native"
 
 
 class Backend(NamedTuple):
-    """An engine as `--engine` takes it, where it comes from, and how it are available where it is missing."""
+    """An engine as `--engine` takes it, its package, and the command that installs a missing one."""
 
     name: str
     origin: str

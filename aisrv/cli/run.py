@@ -12,7 +12,7 @@ from typing import Final
 import click
 import trio
 
-import aisrv.inference.memory
+import aisrv.inference.placement
 import aisrv.inference.process.isolation
 import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
 from aisrv.attach.stream_server import LOOPBACK

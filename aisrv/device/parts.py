@@ -15,7 +15,7 @@ from aisrv.engine.debug_log import DebugLog
 from aisrv.protocol.commands import Spec
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.spi.bus import SpiBus
-from phy.spi.memory import SharedMemory
+from phy.spi.shared_memory import SharedMemory
 from phy.usb.bus import UsbBus
 from phy.usb.data_task import IgnoredPackets
 

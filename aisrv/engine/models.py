@@ -48,7 +48,7 @@ async def _set_external_from_flash(engine: AIEngine, _tensor: int, _array: Array
 async def _set_model(engine: AIEngine, array: Array, memory: ModelMemory) -> None:
     try:
         if array.overflowed:
-            from aisrv.inference.memory import model_shortage
+            from aisrv.inference.placement import model_shortage
 
             await engine.inference.unload_model()
             raise model_shortage(array.length, len(array.data), memory)

@@ -219,7 +219,7 @@ def _stored_image(path: Path, engine: int) -> tuple[Image, bytes]:
         raise ImageError("neither an image, which begins with NBIN, nor a flash image") from None
     if engine >= len(flash.map.parts):
         last = len(flash.map.parts) - 1
-        raise ImageError(f"the flash image ends with engine {last}: there is no engine {engine}")
+        raise ImageError(f"unknown engine {engine}: the flash image ends with engine {last}")
     segments = {
         part: b"".join(flash.normal(engine, part))
         for part in {*IMAGE_PARTS, *WEIGHTS_PARTS}

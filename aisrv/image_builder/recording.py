@@ -113,7 +113,7 @@ class GraphPlaces:
                 return offset
         if start in self._constants:
             return self.constant(bytes(buffer))
-        raise BuildError("reads a tensor that is made anew for each run, for which there is no C kernel")
+        raise BuildError("reads a tensor that is made anew for each run, which no C kernel does")
 
     def constant(self, data: bytes) -> int:
         """Place a copy of constants; the same bytes get the same place."""
@@ -132,7 +132,7 @@ def _node(operator: GraphOperator, places: GraphPlaces) -> Node:
     elif isinstance(kernel, _Recorded):
         step = kernel.step(places)
     else:
-        raise BuildError(f"there is no C kernel for it; there are: {', '.join(KERNELS)}")
+        raise BuildError(f"no C kernel for it; known ones: {', '.join(KERNELS)}")
     label = operator.outputs[0].tensor.name if operator.outputs else name
     info = NodeInfo(OPERATORS.index(name), KERNELS.index(step.kernel), step.multiplications, 0, 0, label)
     return Node(info, step)

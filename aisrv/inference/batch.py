@@ -119,7 +119,7 @@ class Rows:
     def __init__(self, descriptor: int, area: RowArea, sizes: Sequence[int], *, writable: bool) -> None:
         """Map a file, of which rows are in an area; `sizes` are the bytes of the tensors of a row.
 
-        ValueError where these are not those of a row.
+        ValueError if these are not those of a row.
         """
         if sum(sizes) != area.row_bytes:
             raise ValueError(f"rows have {area.row_bytes} bytes, the model's tensors {sum(sizes)}")
@@ -133,7 +133,7 @@ class Rows:
         self._views = [self._row(row) for row in range(area.rows)] if area.rows <= LARGEST_VIEWS else []
 
     def part(self, first: int, count: int) -> Sequence[Tensors]:
-        """Return rows from `first` on, as many as `count`; ValueError where there are not as many."""
+        """Return rows from `first` on, as many as `count`; ValueError if there are not as many."""
         if first + count > self._area.rows:
             raise ValueError(f"rows {first} to {first + count} of {self._area.rows}")
         if self._views:

@@ -305,7 +305,7 @@ class InferenceEngine:
 
         It takes `size` bytes of the memory, besides its tensors.
         """
-        from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
+        from aisrv.inference.placement import arena_need, check_tensor_counts, place_model
         from aisrv.inference.timings.estimation import estimate_times
         from aisrv.model.labels import labels_of
 

@@ -120,7 +120,7 @@ def read_options(data: bytes) -> LoadOptions:
     options = CustomOptions.from_bytes(data)
     address, sizes, kind = options.integer("a", "addr"), options.integers("s", "sizes"), options.integer("t")
     if address is None:
-        raise ValueError("there is no a or addr")
+        raise ValueError("missing option: a or addr")
     if sizes is None:
-        raise ValueError("there is no s or sizes")
+        raise ValueError("missing option: s or sizes")
     return LoadOptions(address, sizes, LoadKind.FLASH if kind is None else kind)

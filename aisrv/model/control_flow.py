@@ -60,7 +60,7 @@ def called(model: Model, operator: Operator) -> tuple[int, ...]:
     for number in numbers:
         if not 0 < number <= len(model.other_subgraphs):
             raise ModelFileError(
-                f"operator {operator.index} ({operator.name}): there is no subgraph {number} to call: "
+                f"operator {operator.index} ({operator.name}): unknown subgraph {number} to call: "
                 f"the file has {len(model.other_subgraphs) + 1}"
             )
     return numbers

@@ -308,7 +308,7 @@ def _tensor_indices(
     try:
         return _numbers(builder, [-1 if name == ABSENT else indices[name] for name in names], "<i4")
     except KeyError as unknown:
-        raise WriteError(f"{where}: there is no tensor named {unknown}") from None
+        raise WriteError(f"{where}: unknown tensor {unknown}") from None
 
 
 def _table(builder: flatbuffers.Builder, table: str, /, **fields: int | float) -> int:

@@ -244,7 +244,7 @@ class Runtime:
         try:
             chosen = LoadMode(mode)
         except ValueError:
-            raise _create_failed(f"there is no mode {mode}", Cause.PARAM) from None
+            raise _create_failed(f"unknown mode {mode}", Cause.PARAM) from None
         needed = image.sizes.xip if chosen is LoadMode.XIP else image.sizes.copy
         is_heap = not ram_addr or not ram_size
         if is_heap:

@@ -239,7 +239,7 @@ def build_boot_partition(
 
 
 def slot_start(partition_bytes: int, sector_bytes: int, slot: Slot, image_bytes: int) -> int:
-    """Where a slot begins; raises BootImageError where an image of that many bytes does not fit in."""
+    """Where a slot begins; raises BootImageError if an image of that many bytes does not fit in."""
     size = slot_bytes(partition_bytes, sector_bytes)
     if image_bytes > size:
         raise BootImageError(f"{slot.name.lower()} image of {image_bytes} bytes, the slot has {size}")

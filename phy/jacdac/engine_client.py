@@ -51,7 +51,7 @@ class EngineClient:
         *,
         reference_mhz: float = 100,
     ) -> None:
-        """Use an end for commands, one for notifications, and the flash where there is one.
+        """Use an end for commands, one for notifications, and the flash if there is one.
 
         The engine's times are in ticks of a clock of `reference_mhz`.
         """

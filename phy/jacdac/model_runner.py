@@ -259,7 +259,7 @@ class ModelRunner(Service):
         if complaint:
             self._refuse_predict(f"predict: {complaint}")
         elif not 1 <= outputs.port <= LAST_PORT:
-            self._refuse_predict(f"predict: there is no port {outputs.port}")
+            self._refuse_predict(f"predict: unknown port {outputs.port}")
         elif len(self._predictions) == MOST_PREDICTIONS:
             self._refuse_predict(f"predict: {MOST_PREDICTIONS} are open already")
         else:

@@ -1,4 +1,4 @@
-"""A service of a device: it answers gets and sets from its table, and carries out its actions. No I/O."""
+"""A service of a device: it answers gets and sets from its table, and runs its actions. No I/O."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, Protocol

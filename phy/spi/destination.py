@@ -5,7 +5,7 @@ from typing import Protocol
 from aisrv.protocol.commands import Status
 from aisrv.protocol.engine_channel import abandon_set, begin_set, end_set
 from aisrv.xcore.chanend import ChanEnd
-from phy.spi.memory import SharedMemory
+from phy.spi.shared_memory import SharedMemory
 
 
 class Destination(Protocol):

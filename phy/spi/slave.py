@@ -6,7 +6,7 @@ numbers and wire behavior", section SPI.
 
 from aisrv.xcore.chanend import ChanEnd
 from phy.spi.bus import SpiBus
-from phy.spi.memory import SharedMemory
+from phy.spi.shared_memory import SharedMemory
 from phy.spi.transaction import SpiTransaction
 
 

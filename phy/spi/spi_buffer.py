@@ -20,7 +20,7 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.select import Case, Event, Selection
 from aisrv.xcore.tokens import WORD_BYTES
 from phy.spi.destination import Destination, EngineSet, Nowhere
-from phy.spi.memory import BLOCK_SIZE, SharedMemory
+from phy.spi.shared_memory import BLOCK_SIZE, SharedMemory
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ acts when chip select goes high. Source: "XCORE AI server: numbers and wire beha
 from typing import Final, Protocol
 
 from aisrv.protocol.commands import Command, Spi, Status, commands_of
-from phy.spi.memory import BLOCK_SIZE, SharedMemory
+from phy.spi.shared_memory import BLOCK_SIZE, SharedMemory
 
 DUMMY_BYTES: Final = 2
 """Between the command and the data of a read: time for the slave to fetch them."""
@@ -18,7 +18,7 @@ NO_EFFECT: Final = frozenset((*commands_of(Spi.SILENT), 0xAA, 0xAB))
 
 _READS: Final = commands_of(Spi.READ)
 _ACTIONS: Final = commands_of(Spi.BLOCKS, Spi.BARE)
-"""What the buffer carries out."""
+"""What the buffer runs."""
 
 
 class _Role(Protocol):

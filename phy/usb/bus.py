@@ -59,19 +59,19 @@ class HostPort(Protocol):
         """Descriptors of the device."""
 
     def submit_out(self, address: int, urb: OutUrb) -> bool:
-        """Submit a URB to an OUT endpoint; False where there is none."""
+        """Submit a URB to an OUT endpoint; False if there is none."""
 
     def data_arrived(self, urb: OutUrb) -> None:
         """Notify the device that a URB has more bytes, see `OutUrb.feed`."""
 
     def submit_in(self, address: int, urb: InUrb) -> bool:
-        """Submit a URB to an IN endpoint; False where there is none."""
+        """Submit a URB to an IN endpoint; False if there is none."""
 
     def submit_control(self, urb: ControlUrb) -> None:
         """Submit a control transfer to endpoint 0."""
 
     def unlink(self, urb: OutUrb | InUrb | ControlUrb) -> bool:
-        """Take a URB back; False where it is done, or is being answered."""
+        """Take a URB back; False if it is done, or is being answered."""
 
     def reset(self) -> None:
         """Reset the bus, as a host does on plugging in, and on unplugging."""
@@ -104,7 +104,7 @@ class UsbBus:
     # The host's side.
 
     def submit_out(self, address: int, urb: OutUrb) -> bool:
-        """Submit a URB to an OUT endpoint; False where there is none, as before a configuration is set."""
+        """Submit a URB to an OUT endpoint; False if there is none, as before a configuration is set."""
         if self.has_failed:
             urb.finish(TransferStatus.SHUTDOWN)
             return True
@@ -119,7 +119,7 @@ class UsbBus:
             self.out_endpoint.data_arrived()
 
     def submit_in(self, address: int, urb: InUrb) -> bool:
-        """Submit a URB to an IN endpoint; False where there is none, as before the device is configured."""
+        """Submit a URB to an IN endpoint; False if there is none, as before the device is configured."""
         if self.has_failed:
             urb.finish(TransferStatus.SHUTDOWN)
             return True
@@ -136,7 +136,7 @@ class UsbBus:
             self._control.append(urb)
 
     def unlink(self, urb: OutUrb | InUrb | ControlUrb) -> bool:
-        """Take a URB back; False where it is done, or is being answered."""
+        """Take a URB back; False if it is done, or is being answered."""
         if isinstance(urb, OutUrb):
             return self.out_endpoint.unlink(urb)
         if isinstance(urb, InUrb):

@@ -66,7 +66,7 @@ class UsbIoserver(DataTask):
         """Return the channel to a model; to model 0 for an unknown number, as in the firmware."""
         if packet.model < len(self._engines):
             return self._engines[packet.model]
-        logger.warning("%s: there is no model %d, using model 0", self._name, packet.model)
+        logger.warning("%s: unknown model %d, using model 0", self._name, packet.model)
         return self._engines[0]
 
     async def _invoke(self, packet: IoserverPacket) -> None:

@@ -105,7 +105,7 @@ class _Endpoint(ABC, Generic[R]):
         """Forget a reset that the other endpoint has reported."""
         self._reset = False
 
-    async def _let_others_run(self) -> None:
+    async def _yield_to_others(self) -> None:
         self._moved = 0
         await trio.lowlevel.cancel_shielded_checkpoint()
 
@@ -165,7 +165,7 @@ class OutEndpoint(_Endpoint[OutUrb]):
             if packets is not None:
                 self._moved += len(packets.data)
                 if self._moved > AT_ONCE:
-                    await self._let_others_run()
+                    await self._yield_to_others()
                 return packets
         self._wanted = limit
         self._moved = 0
@@ -230,7 +230,7 @@ class InEndpoint(_Endpoint[InUrb]):
             return
         self._moved += len(data)
         if self._moved > AT_ONCE:
-            await self._let_others_run()
+            await self._yield_to_others()
 
     def _serve(self) -> None:
         if self._sending:

@@ -284,10 +284,10 @@ def test_an_absolute_path_stays() -> None:
             "[engines]\ntile = 1",
             "1: engines: must be an array of tables, not {'tile': 1}; write [[engines]] above each",
         ),
-        ("[jacdac]\nport = 70000", "2: jacdac.port: there is no TCP port 70000; they are 0 to 65535"),
+        ("[jacdac]\nport = 70000", "2: jacdac.port: invalid TCP port 70000; they are 0 to 65535"),
         (
             "[jacdac]\nwebsocket_port = -1",
-            "2: jacdac.websocket_port: there is no TCP port -1; they are 0 to 65535",
+            "2: jacdac.websocket_port: invalid TCP port -1; they are 0 to 65535",
         ),
         ("[jacdac]\nhub = 'x'", "2: jacdac.hub: the Jacdac device: 'x' is not HOST:PORT"),
         ("[jacdac]\ntile = 2", "2: jacdac.tile: the Jacdac device is on tile 2; the node has tiles 0 and 1"),
@@ -393,7 +393,7 @@ def test_an_absolute_path_stays() -> None:
         ("[node]\nmemory = '513K'", "2: node.memory: a tile has 1 to 512 KiB of memory, not 513"),
         ("[spi]\n[spi.x]", "2: spi.x: 'x' is not known here; known are tile, engine, port"),
         ("[usb]\n[spi]\nengine = 1", "3: spi.engine: the SPI port belongs to engine 1, which is not there"),
-        ("[usb]\nport = 65536", "2: usb.port: there is no TCP port 65536; they are 0 to 65535"),
+        ("[usb]\nport = 65536", "2: usb.port: invalid TCP port 65536; they are 0 to 65535"),
         (
             "[usb]\nserial = 'ä'",
             "2: usb.serial: serial number 'ä': hosts take at most 126 printable ASCII characters",

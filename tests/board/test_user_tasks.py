@@ -197,10 +197,10 @@ def test_as_many_tasks_as_there_are_cores(count: int) -> None:
         ([task(c="flash 0")], "flash 0 is not there; the board has 0", (0, "ends", "c")),
         (
             [task("a"), task("b", c="c.x")],
-            "there is no task 'c' to be joined to; others are a",
+            "unknown task 'c'; others are a",
             (1, "ends", "c"),
         ),
-        ([task(c="b.x")], "there is no task 'b' to be joined to; others are none", (0, "ends", "c")),
+        ([task(c="b.x")], "unknown task 'b'; others are none", (0, "ends", "c")),
         ([task(c="a.x")], "a.x is an end of the same task", (0, "ends", "c")),
         ([task("a", c="b.x"), task("b", x="a.c")], "the end b.x is joined twice", (1, "ends", "x")),
         ([task("a", c="b.x"), task("b", x="engine 0")], "the end b.x is joined twice", (1, "ends", "x")),

@@ -133,7 +133,7 @@ def test_faults_of_scripts_and_debug_registers_are_shown() -> None:
     Path("graph.txt").write_text(text)
     arguments = ("graph.txt", "--io", "4=file:in.raw", "--io", "6=file:out.raw")
     code, out, _ = run(*arguments)
-    fault = "the script node of arc 2, word 0 (0x3c33330f): service fault: there is no service 15"
+    fault = "the script node of arc 2, word 0 (0x3c33330f): service fault: unknown service 15"
     lines = out.splitlines()
     assert code == 0
     assert "arc 0: debug register 3, add samples: 320" in lines

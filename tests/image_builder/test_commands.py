@@ -114,7 +114,7 @@ def test_info_of_an_image_in_a_flash_image() -> None:
     ("engine", "reason"),
     [
         (0, "there is no relocatable image for engine 0"),
-        (2, "the flash image ends with engine 0: there is no engine 2"),
+        (2, "unknown engine 2: the flash image ends with engine 0"),
     ],
 )
 def test_flash_image_without_the_engines_image(engine: int, reason: str) -> None:

@@ -13,7 +13,7 @@ from aisrv import digits
 from aisrv.inference.engine import InferenceEngine, Runner, RunnerFactory
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import InPlaceModel, ModelBytes, TensorLayout
-from aisrv.inference.memory import MemoryShortage, arena_need
+from aisrv.inference.placement import MemoryShortage, arena_need
 from aisrv.inference.process.inline import InlineInterpreter, inline
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.timings import DeviceModel, Memory

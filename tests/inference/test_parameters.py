@@ -62,8 +62,8 @@ def test_a_load_up_to_the_end_of_the_largest_flash() -> None:
     ("options", "outputs", "reason"),
     [
         (b"", (4,), "its options cannot be read: 0 bytes"),
-        ({"s": [4]}, (4,), "there is no a or addr"),
-        ({"a": 0}, (4,), "there is no s or sizes"),
+        ({"s": [4]}, (4,), "missing option: a or addr"),
+        ({"a": 0}, (4,), "missing option: s or sizes"),
         ({"a": 0, "s": [4]}, (5,), r"loads \[4\] bytes, its outputs have \[5\]"),
         ({"a": 0, "s": [4]}, (4, 4), r"loads \[4\] bytes, its outputs have \[4, 4\]"),
         ({"a": 0, "s": []}, (), "loads nothing"),

@@ -30,7 +30,7 @@ def test_module_loads_without_heavy_libraries(module: str) -> None:
 def test_a_program_runs_beside_a_device_without_what_the_device_does_not_have() -> None:
     unwanted = {
         "aisrv.board.toml_file",
-        "aisrv.inference.memory",
+        "aisrv.inference.placement",
         "aisrv.inference.process.isolation",
         "aisrv.inference.timings.estimation",
         "aisrv.model.arena_plan",
@@ -59,7 +59,7 @@ def test_devices_without_a_graph_load_without_numpy_and_the_graphs() -> None:
 
 def test_a_server_has_what_runs_models_before_the_first_one_is_loaded() -> None:
     wanted = {
-        "aisrv.inference.memory",
+        "aisrv.inference.placement",
         "aisrv.inference.process.isolation",
         "aisrv.inference.timings.estimation",
     }

@@ -8,7 +8,7 @@ import pytest
 from aisrv import digits
 from aisrv.board import Board, EngineSpec
 from aisrv.device.device import Device, open_device
-from aisrv.inference.memory import arena_need
+from aisrv.inference.placement import arena_need
 from aisrv.inference.process.inline import inline
 from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Command, Status

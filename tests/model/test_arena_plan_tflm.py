@@ -15,7 +15,7 @@ import pytest
 from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
-from aisrv.inference.memory import arena_need
+from aisrv.inference.placement import arena_need
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.plan import plan_graph
 from aisrv.model.arena_plan import plan_arena

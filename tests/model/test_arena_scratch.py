@@ -5,7 +5,7 @@ from flatbuffers import flexbuffers
 from msgspec.structs import replace
 
 from aisrv.inference.errors import ModelError
-from aisrv.inference.memory import arena_need
+from aisrv.inference.placement import arena_need
 from aisrv.model import Model, ModelFileError, Operator, TensorType
 from aisrv.model.arena_scratch import operator_scratch, tflm_scratch
 from aisrv.model.reader import read_model

@@ -228,7 +228,7 @@ def test_a_tensor_that_contradicts_itself(changes: dict[str, Any], message: str)
     [
         (
             NetworkOperator(BuiltinOperator.ADD, ("x", "y"), ("x",)),
-            "operator 0 that makes x: there is no tensor named 'y'",
+            "operator 0 that makes x: unknown tensor 'y'",
         ),
         (
             NetworkOperator(BuiltinOperator.ADD, ("x", "x"), ("x",), {"strides": 1}),
@@ -247,7 +247,7 @@ def test_an_operator_that_cannot_be_written(operator: NetworkOperator, message: 
 
 
 def test_an_unknown_input() -> None:
-    with pytest.raises(WriteError, match=r"^the model's inputs: there is no tensor named 'z'$"):
+    with pytest.raises(WriteError, match=r"^the model's inputs: unknown tensor 'z'$"):
         bytes(Network((int8("x", 1),), (), ("z",), ("x",)))
 
 

@@ -19,7 +19,7 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.tokens import Control
 from phy.spi.bus import SpiBus
-from phy.spi.memory import SharedMemory
+from phy.spi.shared_memory import SharedMemory
 from phy.spi.slave import spi_slave
 from phy.spi.spi_buffer import spi_buffer
 from phy.usb.aisrv_data import UsbData

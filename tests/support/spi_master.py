@@ -18,7 +18,7 @@ from aisrv.protocol.commands import Spi, Status, commands_of
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
 from phy.spi.bus import SpiBus, SpiTransfer
-from phy.spi.memory import SharedMemory
+from phy.spi.shared_memory import SharedMemory
 from phy.spi.slave import spi_slave
 from phy.spi.spi_buffer import spi_buffer
 from tests.support.scripted_engine import Recorded, ScriptedEngine

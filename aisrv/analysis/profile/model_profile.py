@@ -12,7 +12,7 @@ from aisrv.analysis.profile.host import HostTime
 from aisrv.board import DEFAULT_ARENA, DEFAULT_EXTERNAL
 from aisrv.board.specs import LARGEST_INTERNAL
 from aisrv.inference.errors import ModelError
-from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
+from aisrv.inference.placement import arena_need, check_tensor_counts, place_model
 from aisrv.inference.timings import (
     FLASH_LOADS,
     MAX_THREADS,

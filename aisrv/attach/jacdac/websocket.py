@@ -59,7 +59,7 @@ class JacdacWebSocketServer(StreamServer):
                     FORBIDDEN, f"pages of {page!r} are not allowed; --jacdac-origin allows those of an origin"
                 )
         if request.target.partition("?")[0] != "/":
-            raise Refused(NOT_FOUND, f"there is no {request.target!r}, only /")
+            raise Refused(NOT_FOUND, f"unknown path {request.target!r}; only / is served")
 
     async def _join(self, socket: WebSocket, peer: BusPeer) -> None:
         async def send() -> None:

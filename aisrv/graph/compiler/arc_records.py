@@ -6,8 +6,8 @@ from typing import Final
 
 from aisrv.graph.binary.model import Arc, Format, ScriptArc
 from aisrv.graph.compiler.dialect import Dialect
+from aisrv.graph.compiler.memory_plan import MemoryPlan
 from aisrv.graph.compiler.network import ArcUse, Network
-from aisrv.graph.compiler.plan import MemoryPlan
 from aisrv.graph.compiler.records import check_fields, fields_of
 from aisrv.graph.compiler.segments import rounded
 from aisrv.graph.errors import Messages
@@ -44,9 +44,7 @@ class ArcRecords:
                 self.messages.error(text.place_of("arc_parameters"), "parameters as arcs are not supported")
             command = text.whole("arc_debug_cmd")
             if command not in DEBUG_COMMANDS:
-                self.messages.error(
-                    text.place_of("arc_debug_cmd"), f"there is no arc debug command {command}"
-                )
+                self.messages.error(text.place_of("arc_debug_cmd"), f"unknown arc debug command {command}")
             register, page = text.whole("arc_debug_reg"), text.whole("arc_debug_page")
             if not 0 <= register < 16 or not 0 <= page < 4:
                 self.messages.error(text.place, "an arc has debug register 0 to 15 of page 0 to 3")

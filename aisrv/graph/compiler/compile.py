@@ -11,8 +11,8 @@ from aisrv.graph.compiler.connections import build_network
 from aisrv.graph.compiler.dialect import OURS, Dialect
 from aisrv.graph.compiler.formats import read_formats
 from aisrv.graph.compiler.layout import Layout
+from aisrv.graph.compiler.memory_plan import BankUse, Block, MemoryPlan, split_banks
 from aisrv.graph.compiler.network import Network
-from aisrv.graph.compiler.plan import BankUse, Block, MemoryPlan, split_banks
 from aisrv.graph.errors import Message, Messages
 from aisrv.graph.nodes.registry import STANDARD_NODES, can_run
 from aisrv.graph.platform.manifests import SHIPPED_PLATFORM, Platform, read_platform

@@ -5,8 +5,8 @@ from collections import defaultdict
 from aisrv.graph.binary.model import Arc, Format, Graph, IoEntry, Node, ScriptArc, Segment
 from aisrv.graph.binary.tables import RAW_TYPES
 from aisrv.graph.compiler.dialect import OURS, Dialect
+from aisrv.graph.compiler.memory_plan import round4
 from aisrv.graph.compiler.node_records import CONTROL, HEAD
-from aisrv.graph.compiler.plan import round4
 from aisrv.graph.compiler.segments import WORKING, segment_size
 from aisrv.graph.errors import GraphError
 from aisrv.graph.platform.manifests import Platform

@@ -7,9 +7,9 @@ from aisrv.graph.binary.model import IDLE, TRANSFER_RUNS, Format, Graph, Header,
 from aisrv.graph.binary.tables import domain_code
 from aisrv.graph.compiler.arc_records import ArcRecords
 from aisrv.graph.compiler.dialect import Dialect
+from aisrv.graph.compiler.memory_plan import Address, MemoryPlan
 from aisrv.graph.compiler.network import Network
 from aisrv.graph.compiler.node_records import NodeRecords
-from aisrv.graph.compiler.plan import Address, MemoryPlan
 from aisrv.graph.compiler.records import check_fields, fields_of
 from aisrv.graph.errors import Messages
 from aisrv.graph.script.assembler import Code, assemble

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from aisrv.graph.binary.model import Arc, Format, Graph, Node, ScriptArc
 from aisrv.graph.binary.tables import RAW_TYPES
 from aisrv.graph.binary.words import words_of
-from aisrv.graph.compiler.plan import BankUse
+from aisrv.graph.compiler.memory_plan import BankUse
 from aisrv.graph.script.disassembler import disassemble
 
 

@@ -5,7 +5,7 @@ from html import escape
 from typing import Final
 
 from aisrv.graph.compiler.compile import Compiled
-from aisrv.graph.compiler.plan import BankUse, Block
+from aisrv.graph.compiler.memory_plan import BankUse, Block
 
 LEFT: Final = 20
 WIDTH: Final = 620

@@ -6,8 +6,8 @@ from typing import Final
 from aisrv.graph.binary.bitfields import words_of_bytes
 from aisrv.graph.binary.model import Format, Node, NodeArc, NodeHead, ParameterHead
 from aisrv.graph.compiler.dialect import Dialect
+from aisrv.graph.compiler.memory_plan import MemoryPlan
 from aisrv.graph.compiler.network import Network, NodeUse
-from aisrv.graph.compiler.plan import MemoryPlan
 from aisrv.graph.compiler.records import check_fields, fields_of
 from aisrv.graph.compiler.segments import place_segments, segment_records, segment_uses
 from aisrv.graph.errors import Messages

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from aisrv.graph.binary.model import Format, Graph, Header, IoEntry, Node, Segment
 from aisrv.graph.compiler.dialect import Dialect
-from aisrv.graph.compiler.plan import Address, MemoryPlan
+from aisrv.graph.compiler.memory_plan import Address, MemoryPlan
 from aisrv.graph.errors import Messages, Place
 from aisrv.graph.platform.values import MemorySpec
 from aisrv.graph.script.assembler import Code

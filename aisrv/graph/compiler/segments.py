@@ -7,8 +7,8 @@ from typing import Final
 
 from aisrv.graph.binary.model import Format, Segment
 from aisrv.graph.compiler.dialect import Dialect
+from aisrv.graph.compiler.memory_plan import Address, MemoryPlan, round4
 from aisrv.graph.compiler.network import NodeUse
-from aisrv.graph.compiler.plan import Address, MemoryPlan, round4
 from aisrv.graph.errors import Messages
 from aisrv.graph.platform.values import MemorySpec
 

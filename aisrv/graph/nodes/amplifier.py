@@ -48,7 +48,7 @@ class Amplifier(SampleNode):
             need_bytes(data, struct.calcsize(_FIELDS[tag]), f"parameter {tag} of an amplifier")
             values[tag - 1] = struct.unpack_from(_FIELDS[tag], data)[0]
         else:
-            raise NodeError(f"there is no parameter {tag}: the amplifier has 0 to 5")
+            raise NodeError(f"unknown parameter {tag}: the amplifier has 0 to 5")
         if values[0] > _MOST_SLOPE:
             raise NodeError(f"a slope of {values[0]}, at most {_MOST_SLOPE}")
         self._values = values

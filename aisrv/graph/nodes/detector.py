@@ -81,7 +81,7 @@ class Detector(StreamNode):
             need_bytes(data, 1, "the threshold")
             parameters[7] = data[0]
         else:
-            raise NodeError(f"there is no parameter {tag}: the detector has 0, the whole block, and 4")
+            raise NodeError(f"unknown parameter {tag}: the detector has 0, the whole block, and 4")
         counter, decimation, hpf, lpf, floor_peak, rise, fall, threshold = parameters
         if hpf > 15 or max(decimation, lpf, floor_peak) > 30:
             raise NodeError(
@@ -105,7 +105,7 @@ class Detector(StreamNode):
         elif tag == 2:
             value = (self._z8 << 8) // max(self._z7, 1)
         else:
-            raise NodeError(f"there is no parameter {tag} to read: the detector has 0 to 2")
+            raise NodeError(f"unknown parameter {tag} to read: the detector has 0 to 2")
         return struct.pack("<I", value & _MASK)
 
     @property

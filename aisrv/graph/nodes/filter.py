@@ -89,7 +89,7 @@ class Filter(SampleNode):
     def set_parameter(self, tag: int, data: bytes) -> None:
         """Take stages, postShift and the coefficients: s16, or f32 if samples are floats."""
         if tag:
-            raise NodeError(f"there is no parameter {tag}: the filter has the whole block, 0")
+            raise NodeError(f"unknown parameter {tag}: the filter has the whole block, 0")
         need_bytes(data, 2, "the parameters of a filter")
         stages, post_shift = data[0], data[1]
         if not 1 <= stages <= MOST_STAGES:

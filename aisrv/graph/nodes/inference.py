@@ -85,12 +85,12 @@ class Inference(StreamNode):
     def set_parameter(self, tag: int, data: bytes) -> None:
         """Take the engine, its tensors, and the reaction to errors; a frame is as long as its tensor."""
         if tag:
-            raise NodeError(f"there is no parameter {tag}: the inference has the whole block, 0")
+            raise NodeError(f"unknown parameter {tag}: the inference has the whole block, 0")
         need_bytes(data, 4, "the parameters of an inference")
         number, input_tensor, output_tensor, on_error = data[:4]
         if number not in self._engines:
             there = ", ".join(map(str, self._engines)) or "none"
-            raise NodeError(f"there is no engine {number} for the graph, there are: {there}")
+            raise NodeError(f"unknown engine {number}; the graph has {there}")
         if on_error not in tuple(OnError):
             raise NodeError(f"on_error is 0, 1 or 2, not {on_error}")
         engine = self._engines[number]
@@ -120,7 +120,7 @@ class Inference(StreamNode):
 
     def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
         if self._engine is None:
-            raise NodeError("it has no parameters, which name its engine")
+            raise NodeError("missing parameters: they name the engine")
         job = self._job
         if job is None:
             self._job = Job(inputs[0][: self._input].tobytes(), *self._tensors)

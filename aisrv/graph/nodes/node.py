@@ -63,11 +63,11 @@ class StreamNode:
     def set_parameter(self, tag: int, data: bytes) -> None:
         """Take parameters, the whole block for tag 0; `data` may be longer by zeros. Raises NodeError."""
         del data
-        raise NodeError(f"there is no parameter {tag}")
+        raise NodeError(f"unknown parameter {tag}")
 
     def read_parameter(self, tag: int) -> bytes:
         """Return the parameter with the number `tag`. Raises NodeError for an unknown one."""
-        raise NodeError(f"there is no parameter {tag} to read")
+        raise NodeError(f"unknown parameter {tag} to read")
 
     def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
         """Process at least a frame of each input, with room for one in each output.

@@ -56,7 +56,7 @@ class Registry:
         factory = self._factories.get(name) or _installed(name)
         if factory is None:
             raise GraphError(
-                f"{name} cannot run here: there is no such node; a package adds one by an entry point "
+                f"{name} cannot run here: unknown node; a package adds one by an entry point "
                 f"{name!r} of the group {GROUP}"
             )
         return factory()

@@ -26,7 +26,7 @@ class Rescaler(SampleNode):
 
     def set_parameter(self, tag: int, data: bytes) -> None:
         if tag:
-            raise NodeError(f"there is no parameter {tag}: the rescaler has the whole block, 0")
+            raise NodeError(f"unknown parameter {tag}: the rescaler has the whole block, 0")
         points = len(data) // 8
         if not 2 <= points <= MOST_POINTS:
             raise NodeError(f"a curve has 2 to {MOST_POINTS} points of 8 bytes, not {len(data)} bytes")

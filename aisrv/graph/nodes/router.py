@@ -32,7 +32,7 @@ class Router(StreamNode):
 
     def set_parameter(self, tag: int, data: bytes) -> None:
         if tag:
-            raise NodeError(f"there is no parameter {tag}: the router has the whole block, 0")
+            raise NodeError(f"unknown parameter {tag}: the router has the whole block, 0")
         need_bytes(data, 2, "the parameters of a router")
         inputs, outputs = struct.unpack_from("<2b", data)
         if (inputs, outputs) != (len(self._readers), len(self._writers)):
@@ -44,11 +44,11 @@ class Router(StreamNode):
         connections = []
         for source, channel, target, to_channel in _CONNECTION.iter_unpack(data[2:end]):
             if not 0 <= source < inputs or not 0 <= channel < self._readers[source].layout.channels:
-                raise NodeError(f"there is no channel {channel} of an input {source}")
+                raise NodeError(f"unknown channel {channel} of an input {source}")
             if not inputs <= target < inputs + outputs:
                 raise NodeError(f"arc {target} is not an output, they are {inputs} to {inputs + outputs - 1}")
             if not 0 <= to_channel < self._writers[target - inputs].layout.channels:
-                raise NodeError(f"there is no channel {to_channel} of the output {target}")
+                raise NodeError(f"unknown channel {to_channel} of the output {target}")
             connections.append((source, channel, target - inputs, to_channel))
         self._connections = connections
 

@@ -99,7 +99,7 @@ class GraphServices:
         """Set (2) or read (3) the three settings of an IO; return the bytes moved."""
         ports = self._interpreter.state.ports
         if not 0 <= io < len(ports):
-            raise ScriptFault("service", f"there is no IO {io}; they are 0 to {len(ports) - 1}")
+            raise ScriptFault("service", f"unknown IO {io}; they are 0 to {len(ports) - 1}")
         port = ports[io]
         settings = b"".join(word.to_bytes(4, "little") for word in port.settings)
         size = min(len(data), _SETTINGS_BYTES)
@@ -124,7 +124,7 @@ class GraphServices:
         arcs = self._interpreter.state.arcs
         buffer = arcs[number] if 0 <= number < len(arcs) else None
         if buffer is None:
-            raise ScriptFault("service", f"there is no arc {number} with data")
+            raise ScriptFault("service", f"unknown arc {number} with data")
         return buffer
 
 

@@ -74,7 +74,7 @@ def _value(machine: ScriptState, instruction: Instruction) -> Register:
         kind = Type.INT32 if kind == Type.FLOAT else kind
         result = BITWISE[instruction.opar](integer_of(a), integer_of(b))
     else:
-        raise ScriptFault("opcode", f"there is no operation {instruction.opar}")
+        raise ScriptFault("opcode", f"unknown operation {instruction.opar}")
     return Register(bits_of(result, kind), (first.type & ~15) | kind)
 
 
@@ -226,7 +226,7 @@ def callsys(machine: ScriptState, instruction: Instruction) -> None:
     """Ask the graph for a service."""
     handler = _SERVICES.get(instruction.low & 63)
     if handler is None:
-        raise ScriptFault("service", f"there is no service {instruction.low & 63}")
+        raise ScriptFault("service", f"unknown service {instruction.low & 63}")
     handler(machine, instruction)
 
 
@@ -270,7 +270,7 @@ def _application_service(machine: ScriptState, instruction: Instruction) -> None
 def _time_service(machine: ScriptState, instruction: Instruction) -> None:
     time_format = machine.number(instruction.dst)
     if time_format not in TIME_FORMATS:
-        raise ScriptFault("service", f"there is no time format {time_format}")
+        raise ScriptFault("service", f"unknown time format {time_format}")
     low, high = machine.services.time(time_format)
     for index, value in ((instruction.src3, high), (instruction.src1, low)):
         if index != NO_REGISTER:

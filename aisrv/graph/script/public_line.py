@@ -49,7 +49,7 @@ class PublicLine(LineAssembler):
             self.fields[element.field] = self.register()
 
     def padded(self, given: list[int], count: int) -> list[int]:
-        """Of four registers the last is lost, and SRC4 is 0 where five are not given."""
+        """Of four registers the last is lost, and SRC4 is 0 if five are not given."""
         return given if len(given) == count else [*super().padded(given[:2], count - 1), 0]
 
     def read_type(self, element: TypeName) -> None:

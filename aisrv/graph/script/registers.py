@@ -32,4 +32,4 @@ def type_of(code: int) -> Type:
     try:
         return Type(code)
     except ValueError:
-        raise ScriptFault("opcode", f"there is no type {code}") from None
+        raise ScriptFault("opcode", f"unknown type {code}") from None

@@ -60,7 +60,7 @@ def read_text(path: Path) -> str:
     try:
         data = read_regular(path, LARGEST_FILE)
     except FileNotFoundError:
-        raise FileError("there is no such file") from None
+        raise FileError("no such file") from None
     except OSError as error:
         raise FileError(error.strerror or str(error)) from None
     return data.decode("utf-8", "replace")

@@ -132,7 +132,7 @@ class _Subgraph:
         if 0 <= number < len(self.given.ios):
             return self.given.ios[number]
         count = len(self.given.ios)
-        self.messages.error(place, f"subgraph {self.given.name} is given {count} IOs: there is no {number}")
+        self.messages.error(place, f"subgraph {self.given.name} is given {count} IOs: unknown IO {number}")
         return 0
 
     def _bank(self, vid: int, place: Place) -> int:

@@ -33,7 +33,7 @@ class RelocatableInterpreter:
         """Create one without a model; ValueError for an unknown core, ImportError without unicorn."""
         name = core or DEFAULT_CORE.label
         if name not in CORES:
-            raise ValueError(f"there is no core {name!r}; there are: {', '.join(CORES)}")
+            raise ValueError(f"unknown core {name!r}; known ones: {', '.join(CORES)}")
         try:
             import unicorn  # noqa: F401 - slow to import, so not at the first load
         except ModuleNotFoundError:

@@ -98,7 +98,7 @@ class Sandbox(NamedTuple):
         if Layers.PROCESSES in self.layers:
             limit(resource.RLIMIT_NPROC, 0)
         if Layers.UNPRIVILEGED in self.layers:
-            _become_nobody()
+            _drop_privileges()
         if Layers.SECCOMP in self.layers:
             _filter(self.program)
 
@@ -119,7 +119,7 @@ def _filter(program: bytes) -> None:
         raise SandboxError("seccomp: a thread of the interpreter's has a filter of its own")
 
 
-def _become_nobody() -> None:
+def _drop_privileges() -> None:
     try:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)

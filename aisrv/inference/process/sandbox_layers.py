@@ -127,7 +127,7 @@ def sandbox(*, writing: bool = False) -> Sandbox:
     version = landlock_version()
     if version:
         layers |= Layers.LANDLOCK
-    if _can_become_nobody() and not writing:  # the folder may be one that root alone writes into
+    if _can_drop_privileges() and not writing:  # the folder may be one that root alone writes into
         layers |= Layers.UNPRIVILEGED
     program, emulator_program = _program(writing, emulator=False), _program(writing, emulator=True)
     if program:
@@ -166,7 +166,7 @@ def _describe() -> Iterator[SandboxLayer]:
     yield SandboxLayer("no-new-privs", True, "programs that give more rights")
     yield SandboxLayer("limits", True, "memory, descriptors, sizes of files and, but for root, processes")
     if os.geteuid() == 0:
-        dropped = _can_become_nobody()
+        dropped = _can_drop_privileges()
         detail = "root's rights" if dropped else f"user {NOBODY} does not exist in this user namespace"
         yield SandboxLayer("nobody", dropped, detail)
     version = landlock_version()
@@ -180,7 +180,7 @@ def _describe() -> Iterator[SandboxLayer]:
     yield SandboxLayer("seccomp", not reason, detail)
 
 
-def _can_become_nobody() -> bool:
+def _can_drop_privileges() -> bool:
     if os.geteuid() != 0:
         return False
     try:

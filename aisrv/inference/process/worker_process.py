@@ -116,7 +116,7 @@ class WorkerProcess:
                 socket.send_fds(self._control, [number + request], [file])
 
     async def collect(self) -> bytes:
-        """Return the reply to the oldest request: empty where the worker is dead.
+        """Return the reply to the oldest request: empty if the worker is dead.
 
         Raises WorkerLies for a reply that is not to this request.
         """

@@ -30,7 +30,7 @@ class Form(Enum):
     """Forms of XMOS's convolution, as XMOS lib_nn has them; values are those of option `k`."""
 
     DIRECT = 0
-    """No padding, channels in and out in whole vectors and groups: reads the image where it is."""
+    """No padding, channels in and out in whole vectors and groups: reads the image in place."""
     INDIRECT = 1
     """Copies the image under the window first; any channels, no padding."""
     PADDED = 2

@@ -86,7 +86,7 @@ class Variant:
             raise ImageError(f"flags {word:#010x}: the reserved bit 15 is set")
         abi, part = word >> 13 & 3, word & 0xFFF
         if abi not in FloatAbi.__members__.values():
-            raise ImageError(f"flags {word:#010x}: there is no float ABI {abi}")
+            raise ImageError(f"flags {word:#010x}: unknown float ABI {abi}")
         if part not in Core.__members__.values():
             raise ImageError(f"flags {word:#010x}: no known core has the part number {part:#x}")
         uses_fpu = bool(word >> 12 & 1)

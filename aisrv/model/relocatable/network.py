@@ -188,7 +188,7 @@ class Network:
         )
         for each in nodes:
             if each.operator_code >= len(OPERATORS):
-                raise ImageError(f"there is no operator {each.operator_code}")
+                raise ImageError(f"unknown operator {each.operator_code}")
         for number, each_tensor in enumerate(described):
             _ = each_tensor.tensor(number)
             if each_tensor.place + each_tensor.bytes > context.activations_size:

@@ -130,6 +130,6 @@ def open_webcam(
     cv2 = _opencv(name)
     capture = cv2.VideoCapture(number)
     if not capture.isOpened():
-        raise SourceError(f"{name}: there is none, or another program uses it")
+        raise SourceError(f"{name}: no such camera, or another program uses it")
     capture.set(cv2.CAP_PROP_BUFFERSIZE, 1)  # what it sees now, not what it saw
     return WebcamSource(capture, name, size, encoding)

@@ -51,7 +51,7 @@ def lines_of(text: str) -> Mapping[KeyPath, int]:
 
 
 def nearest_line(lines: Mapping[KeyPath, int], path: KeyPath) -> int:
-    """Return the line of a path or, where it is not in the text, of what it would be in; 1 for the text."""
+    """Return the line of a path or, if it is not in the text, of what it would be in; 1 for the text."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 1)

@@ -154,7 +154,7 @@ def main(file: BufferedIOBase, number: int, title: str) -> None:
     """Draw a transaction of FILE, a recording by --vcd, as SVG on standard output."""
     waveform = next(islice(read_transactions(file), number, None), None)
     if waveform is None:
-        raise click.ClickException(f"there is no transaction {number} in the file")
+        raise click.ClickException(f"the file has no transaction {number}")
     try:
         click.echo(svg(waveform, title), nl=False)
     except ValueError as error:

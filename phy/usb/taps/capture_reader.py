@@ -159,9 +159,7 @@ def _pcapng(data: bytes, packets: list[tuple[int, bytes]]) -> int:
         elif kind == ENHANCED_PACKET and len(body) >= 20:
             interface, captured = struct.unpack_from(f"{order}I8xI", body)
             if interface >= len(link_types):
-                raise CaptureError(
-                    f"the block at byte {place} is of interface {interface}, which there is not"
-                )
+                raise CaptureError(f"the block at byte {place} is of an unknown interface {interface}")
             packets.append((link_types[interface], body[20 : 20 + captured]))
         place += size
     return place

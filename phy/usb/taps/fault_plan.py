@@ -48,7 +48,7 @@ class Nth:
 
     def __post_init__(self) -> None:
         if self.number < 1:
-            raise FaultError(f"transfers count from 1, there is none with number {self.number}")
+            raise FaultError(f"transfer {self.number} does not exist: they count from 1")
 
     def __str__(self) -> str:
         return str(self.number)

@@ -30,7 +30,7 @@ from aisrv.analysis.profile import (
 from aisrv.analysis.profile.export import CSV_COLUMNS, to_csv, to_json
 from aisrv.analysis.profile.host import describe_kernels
 from aisrv.analysis.profile.html_report import MAX_BARS, to_html
-from aisrv.inference.memory import arena_need
+from aisrv.inference.placement import arena_need
 from aisrv.inference.timings import Basis, DeviceModel, FlashPath, Kernels
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor

@@ -292,7 +292,7 @@ def test_a_dead_lock_is_warned_of_with_a_factor_that_is_enough(computer: Platfor
         ),
         (
             TWO_IOS + ONE_NODE + "arc_map_hwblock 6",
-            "graph.txt:13: error: there is no memory bank with VID 6, only 0, 1, 2, 3, 4, 5, 10, 20, 8",
+            "graph.txt:13: error: unknown memory bank VID 6, only 0, 1, 2, 3, 4, 5, 10, 20, 8",
         ),
         (
             TWO_IOS + ONE_NODE + "arc_jitter_ctrl 2000",

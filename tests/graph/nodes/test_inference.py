@@ -114,5 +114,5 @@ def test_arcs_of_another_raw_type_than_the_tensors_are_refused(
 def test_without_parameters_it_does_not_run() -> None:
     node = Inference({0: Engine()})
     node.reset(NodeSetup(inputs=(form(4, S8),), outputs=(form(2, S8),)))
-    with pytest.raises(NodeError, match="name its engine"):
+    with pytest.raises(NodeError, match="name the engine"):
         visit(node)

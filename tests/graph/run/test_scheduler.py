@@ -300,5 +300,5 @@ def test_a_parameter_goes_to_the_node_that_is_named_by_its_word() -> None:
     interpreter.set_parameter(word, 4, b"\x22")
     with pytest.raises(GraphError, match="no node begins at word 3"):
         interpreter.set_parameter(3, 4, b"\x22")
-    with pytest.raises(GraphError, match="there is no parameter 5"):
+    with pytest.raises(GraphError, match="unknown parameter 5"):
         interpreter.set_parameter(word, 5, b"\x22")

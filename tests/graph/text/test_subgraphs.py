@@ -92,9 +92,9 @@ def test_two_subgraphs_of_one_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("main", "front", "message"),
     [
-        (MAIN.replace("2 i16: 0 1", "1 i16: 0"), FRONT, "subgraph front is given 1 IOs: there is no 1"),
+        (MAIN.replace("2 i16: 0 1", "1 i16: 0"), FRONT, "subgraph front is given 1 IOs: unknown IO 1"),
         (MAIN.replace("2 i16: 1 5", "1 i16: 1"), FRONT, "is given 1 memory banks: no VID 1"),
-        (MAIN.replace("front.txt", "none.txt"), FRONT, "there is no such file"),
+        (MAIN.replace("front.txt", "none.txt"), FRONT, "no such file"),
         (MAIN.replace("2 i16: 0 1", "0 and 1"), FRONT, "are given as `n i16: …`"),
         (MAIN, FRONT + "arc a 0 1 9 b 0 0 0", "format 9 is not declared in the subgraph"),
         (
@@ -140,7 +140,7 @@ def test_a_piece_of_a_bank_starts_where_it_is_split() -> None:
     [
         ("memory_mapping 1 32 1500 100", "VID 32 overlaps another piece of VID 1"),
         ("memory_mapping 1 30 4096 100", "VID 30 exists already"),
-        ("memory_mapping 6 32 0 100", "no memory bank with VID 6"),
+        ("memory_mapping 6 32 0 100", "unknown memory bank VID 6"),
         ("memory_mapping 1 32 65528 100", "VID 1 has 65526 bytes"),
     ],
 )

@@ -153,7 +153,7 @@ async def test_code_that_goes_astray_is_an_error() -> None:
         (read(DIGITS_M33), "relocatable:cortex-m33", "the image has no weights"),
         (digits_image(), "tflite", "a relocatable image, on the engine tflite: use --engine relocatable"),
         (digits_image(), "kernels", "a relocatable image, on the engine kernels: use --engine relocatable"),
-        (digits_image(), "relocatable:m4", "there is no core 'm4'; there are: cortex-m0plus, "),
+        (digits_image(), "relocatable:m4", "unknown core 'm4'; known ones: cortex-m0plus, "),
     ],
 )
 async def test_a_model_that_is_not_loaded(model: bytes, kind: str, reason: str) -> None:

@@ -17,7 +17,7 @@ from aisrv.inference.interpreter import MissingPackageError
 from aisrv.inference.interpreters import tflm
 from aisrv.inference.interpreters.tflm import TflmInterpreter
 from aisrv.inference.interpreters.tflm_shortage import Shortage, find_shortage
-from aisrv.inference.memory import arena_need
+from aisrv.inference.placement import arena_need
 from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.model.errors import LoadResult
 from aisrv.model.reader import read_model

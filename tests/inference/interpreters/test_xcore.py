@@ -20,8 +20,8 @@ from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InferenceError, InvokeError, ModelError
 from aisrv.inference.interpreter import MissingPackageError
 from aisrv.inference.interpreters import xcore
-from aisrv.inference.memory import arena_need
 from aisrv.inference.parameters import ParameterSource, ParameterTraffic
+from aisrv.inference.placement import arena_need
 from aisrv.inference.process.isolation import isolated
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor

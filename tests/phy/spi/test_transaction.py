@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aisrv.protocol.commands import Spi, Status, commands_of
-from phy.spi.memory import SharedMemory
+from phy.spi.shared_memory import SharedMemory
 from phy.spi.transaction import SpiTransaction
 from tests.support import spi_master as spi
 from tests.support.usb_host import pattern

@@ -190,7 +190,7 @@ async def test_model_that_there_is_not_is_model_0(model: int, caplog: pytest.Log
     async with ioserver_device(2) as device:
         device.engines[0].answers[GET_OUTPUT] = b"zero"
         assert await read_output(device, model=model) == b"zero"
-    assert f"usb: there is no model {model}, using model 0" in caplog.text
+    assert f"usb: unknown model {model}, using model 0" in caplog.text
 
 
 # Failures.

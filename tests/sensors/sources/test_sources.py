@@ -413,7 +413,7 @@ def test_file_that_is_no_video_is_refused(tmp_path: Path, content: bytes) -> Non
 def test_missing_video_and_camera_are_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"frame%03d\.png: No such file"):
         VideoSource(tmp_path / "frame%03d.png")
-    with pytest.raises(SourceError, match="webcam 99: there is none"):
+    with pytest.raises(SourceError, match="webcam 99: no such camera"):
         open_webcam(99)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aisrv.protocol.commands import Command, Spec, Status
 from aisrv.xcore.node import open_node
 from phy.spi.bus import LARGEST_MESSAGE, UNSTATED, SpiBus, SpiError, SpiTransfer, Timing
-from phy.spi.memory import SharedMemory
+from phy.spi.shared_memory import SharedMemory
 from phy.spi.signals.timing import Breach, CheckedPort, Rule, StrictPort, TimingRules, check
 from phy.spi.slave import spi_slave
 

@@ -16,7 +16,7 @@ from trio.testing import MockClock
 from aisrv.protocol.commands import Command
 from aisrv.xcore.node import open_node
 from phy.spi.bus import LARGEST_MESSAGE, SpiBus, SpiError, SpiTransfer, Timing
-from phy.spi.memory import SharedMemory
+from phy.spi.shared_memory import SharedMemory
 from phy.spi.signals import waveform
 from phy.spi.signals.vcd import VcdFile, VcdPort
 from phy.spi.slave import spi_slave
@@ -444,6 +444,6 @@ async def test_command_draws_the_transaction_that_is_asked_for(path: Path) -> No
         return done.exit_code, done.output
 
     assert command("--number", "1", "--title", "second") == (0, waveform.svg(read(path)[1], "second"))
-    assert command("--number", "3") == (1, "Error: there is no transaction 3 in the file\n")
+    assert command("--number", "3") == (1, "Error: the file has no transaction 3\n")
     code, text = command("--number", "2")
     assert (code, text) == (1, "Error: a transaction of 1000 bytes is too long for a picture\n")

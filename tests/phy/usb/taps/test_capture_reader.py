@@ -108,7 +108,7 @@ def test_file_of_a_killed_process_gives_what_is_whole(write: Callable[..., bytes
         ),
         (bytes(SectionHeader("x")) + bytes(12), "cannot have 0 bytes"),
         (bytes(SectionHeader("x")) + struct.pack("<III", 1, 13, 13), "cannot have 13 bytes"),
-        (bytes(SectionHeader("x")) + bytes(EnhancedPacket(0, 0, b"1234", 4)), "is of interface 0"),
+        (bytes(SectionHeader("x")) + bytes(EnhancedPacket(0, 0, b"1234", 4)), "is of an unknown interface 0"),
         (b"\n\r\r\n" + bytes(24), "has no byte order mark"),
     ],
 )

@@ -38,7 +38,7 @@ def test_text_is_read(text: str, fault: Fault) -> None:
         ("stall:up:1", "'up' is not a place; write in, out, control, or an endpoint's address such as 0x81"),
         ("stall:0x80:1", "0x80 is not the address of an endpoint"),
         ("stall:0x71:1", "0x71 is not the address of an endpoint"),
-        ("stall:in:0", "transfers count from 1, there is none with number 0"),
+        ("stall:in:0", "transfer 0 does not exist: they count from 1"),
         ("stall:in:-1", "'-1' is not the number of a transfer, nor p=PROBABILITY"),
         ("stall:in:" + "9" * 5000, "9' is not the number of a transfer, nor p=PROBABILITY"),
         ("stall:in:p=", "'p=' is not a probability; write it as p=0.01"),

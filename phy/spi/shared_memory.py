@@ -42,7 +42,7 @@ class SharedMemory(Struct):
     """Receives the refusals of this layer."""
 
     def read(self, command: int) -> bytes | memoryview:
-        """Return what a read answers; empty where that is not known yet."""
+        """Return what a read answers; empty if that is not known yet."""
         return self.show_status() if command == Command.GET_STATUS else self.answers.get(command, b"")
 
     def show_status(self) -> bytes:

@@ -109,7 +109,7 @@ class MemoryPlan:
         bank = self.banks.get(vid)
         if bank is None:
             names = list(dict.fromkeys(str(bank.vid) for bank in self.rows))
-            self.messages.error(place, f"there is no memory bank with VID {vid}, only {', '.join(names)}")
+            self.messages.error(place, f"unknown memory bank VID {vid}, only {', '.join(names)}")
         return bank
 
     def _check(self, bank: Bank, place: Place) -> None:
@@ -129,7 +129,7 @@ def split_banks(banks: list[Bank], control: TextSection, messages: Messages) -> 
         vid, new, start, length = (int(value) for value in statement.values)
         bank = next((each for each in banks if each.vid == vid), None)
         if bank is None:
-            messages.error(statement.place, f"there is no memory bank with VID {vid}")
+            messages.error(statement.place, f"unknown memory bank VID {vid}")
         elif new < 0 or any(each.vid == new for each in found):
             messages.error(statement.place, f"VID {new} exists already, or is out of range")
         elif start < 0 or length < 1 or start + length > bank.size or start % 4:

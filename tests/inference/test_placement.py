@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from aisrv.inference.errors import ModelError
-from aisrv.inference.memory import (
+from aisrv.inference.placement import (
     ArenaNeed,
     MemoryShortage,
     arena_need,

@@ -20,6 +20,7 @@ import numpy as np
 
 from aisrv import digits
 from aisrv.evaluate.data.data_set import Array, DataSet
+from aisrv.evaluate.data.mapped_rows import MappedRows
 from aisrv.evaluate.errors import DataError
 from aisrv.values.regular_file import ANY_SIZE, LARGEST_FILE, opened_regular, read_regular
 from host_tools.tensors.npy import npy_header
@@ -46,7 +47,8 @@ def read_npz(path: Path) -> DataSet:
                 found = ", ".join(members) or "no array"
                 raise DataError(f"{path} has {found}; it is to have examples x and labels y")
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            arrays = {name: _member(archive, memory, each) for name, each in members.items()}
+            read = {name: _member(archive, memory, each) for name, each in members.items()}
+            arrays = {name: array for name, (array, _) in read.items()}
             checks = [f"{name} {each.CRC:08x} {each.file_size}" for name, each in members.items()]
     except (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise DataError(f"{path}: not an archive of arrays that can be read ({error})") from None
@@ -56,7 +58,8 @@ def read_npz(path: Path) -> DataSet:
     _check_lengths(str(path), labels, arrays)
     names = tuple(sorted(arrays))
     digest = hashlib.sha256("\n".join(sorted(checks)).encode()).hexdigest()
-    is_single = names == ("x",) or len(names) == 1
+    is_single = len(names) == 1
+    place = read[names[0]][1] if is_single else None
     return DataSet(
         str(path),
         "npz",
@@ -64,17 +67,18 @@ def read_npz(path: Path) -> DataSet:
         digest,
         tuple(arrays[name] for name in names),
         array_names=() if is_single else names,
+        mapped=None if place is None else MappedRows(path, place),
     )
 
 
-def _member(archive: zipfile.ZipFile, memory: mmap.mmap, member: zipfile.ZipInfo) -> Array:
-    """Map an array that is stored as it is; read one that is compressed."""
+def _member(archive: zipfile.ZipFile, memory: mmap.mmap, member: zipfile.ZipInfo) -> tuple[Array, int | None]:
+    """Map an array that is stored as it is, and say where; read one that is compressed."""
+    start = None
     if member.compress_type != zipfile.ZIP_STORED:
         if member.file_size > LARGEST_FILE:
             raise ValueError(f"{member.filename} has {member.file_size:,} bytes: store it uncompressed")
         data: bytes | memoryview = archive.read(member)
         file = io.BytesIO(data)
-        start = 0
     else:
         signature, *_, name_bytes, extra_bytes = _LOCAL_HEADER.unpack_from(memory, member.header_offset)
         if signature != b"PK\3\4":
@@ -89,7 +93,8 @@ def _member(archive: zipfile.ZipFile, memory: mmap.mmap, member: zipfile.ZipInfo
         raise ValueError(f"{member.filename} is in the order of Fortran: save it in that of C")
     if math.prod(shape) * dtype.itemsize > len(data) - file.tell():
         raise ValueError(f"{member.filename} has fewer bytes than its shape {shape}")
-    return np.ndarray(shape, dtype, data, file.tell())
+    place = None if start is None else start + file.tell()
+    return np.ndarray(shape, dtype, data, file.tell()), place
 
 
 def _check_lengths(uri: str, labels: Array, arrays: dict[str, Array]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from aisrv.evaluate.data.mapped_rows import MappedRows
 from aisrv.evaluate.errors import DataError
 
 Array = npt.NDArray[Any]
@@ -44,6 +45,8 @@ class DataSet:
     """Files that were left out since their names begin with a dot."""
     note: str = ""
     """What a reader of the figures must know."""
+    mapped: MappedRows | None = None
+    """Where the one array lies in its file; None where it is not stored as it is."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -68,6 +71,7 @@ class DataSet:
             self.array_names,
             self.hidden,
             self.note,
+            self.mapped,
         )
 
 

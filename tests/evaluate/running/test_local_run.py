@@ -1,0 +1,205 @@
+"""Runs in engine processes: all answers, whoever dies on the way, and what ends a run early."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trio
+from PIL import Image
+
+from aisrv import digits
+from aisrv.evaluate.data.arrays import digits_data, read_npz
+from aisrv.evaluate.data.data_set import DataSet
+from aisrv.evaluate.data.files import read_folder
+from aisrv.evaluate.errors import InputError
+from aisrv.evaluate.inputs.preparation import Preparation, input_settings
+from aisrv.evaluate.inputs.settings import InputSettings
+from aisrv.evaluate.running.answers import Answers
+from aisrv.evaluate.running.local_run import EngineError, LocalRun, LocalSettings
+from aisrv.model.reader import read_model
+from aisrv.protocol.engine_kind import EngineKind
+from host_tools.tensors.tensor_spec import TensorSpec
+
+MODEL = digits.model_bytes()
+PIXELS = InputSettings(kind="image", mean=(0.0,), std=(255.0,))
+
+FRAGILE = '''
+import ctypes, time
+from aisrv.inference.interpreters.kernels import KernelsInterpreter
+
+class Fragile(KernelsInterpreter):
+    """Dies of a second byte of 1, hangs on one of 2, refuses one of 3."""
+
+    def set_input(self, number, data):
+        self.first = data[1]
+        super().set_input(number, data)
+
+    def invoke(self):
+        if self.first == 1:
+            ctypes.string_at(0)
+        if self.first == 2:
+            time.sleep(60)
+        if self.first == 3:
+            raise RuntimeError("three")
+        super().invoke()
+'''
+
+
+def run(
+    data: DataSet,
+    kind: str = "kernels:native",
+    given: dict[int, InputSettings] | None = None,
+    processes: int = 2,
+    on_batch: Callable[[LocalRun, Answers], None] = lambda _run, _answers: None,
+    answers: Answers | None = None,
+    seconds: float = 60.0,
+) -> Answers:
+    model = read_model(MODEL)
+    specs = tuple(map(TensorSpec.of, model.input_tensors))
+    preparation = Preparation(specs, input_settings(model, specs, data, given or {}))
+    found = answers or Answers(len(data), 10, 100, files=bool(data.files))
+    settings = LocalSettings(EngineKind.parse(kind), MODEL, processes, seconds)
+    local = LocalRun(settings, data, preparation, found, lambda _first, _end: on_batch(local, found))
+    trio.run(local.run)
+    return found
+
+
+def right(answers: Answers, data: DataSet) -> int:
+    return int((answers.outputs.view(np.int8).argmax(axis=1) == np.asarray(data.labels)).sum())
+
+
+def test_all_digits_are_as_published() -> None:
+    data = digits_data("digits:all")
+    answers = run(data)
+    assert answers.done.all()
+    assert right(answers, data) == 1794
+    assert sum(map(int, answers.host_times().values().values())) == 1797
+    p50 = answers.host_times().percentile_ms(50)
+    assert p50 is not None
+    assert p50 > 0
+
+
+def test_only_what_is_missing_runs() -> None:
+    data = digits_data("digits")
+    answers = Answers(len(data), 10, 100)
+    answers.done[:] = True
+    answers.done[[0, 5, 6, 396]] = False
+    run(data, answers=answers)
+    assert np.flatnonzero(answers.outputs.any(axis=1)).tolist() == [0, 5, 6, 396]
+    assert answers.done.all()
+
+
+def test_large_rows_run_from_the_file_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aisrv.evaluate.running.local_run.MAPPED_ROW_BYTES", 64)
+    shipped = digits_data("digits")
+    np.savez(tmp_path / "data.npz", x=shipped.arrays[0], y=shipped.labels)
+    before = (tmp_path / "data.npz").read_bytes()
+    data = read_npz(tmp_path / "data.npz")
+    assert data.mapped is not None
+    assert right(run(data), data) == 394
+    assert (tmp_path / "data.npz").read_bytes() == before
+
+
+def test_what_kills_hangs_and_refuses_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fragile_engine.py").write_text(FRAGILE)
+    monkeypatch.syspath_prepend(tmp_path)
+    shipped = digits_data("digits")
+    images = shipped.arrays[0][:80].copy()
+    assert not np.isin(images.reshape(80, -1)[:, 1], (1, 2, 3)).any()
+    for index, byte in ((10, 1), (50, 2), (51, 3)):
+        images.reshape(80, -1)[index, 1] = byte
+    data = DataSet("x", "npz", shipped.labels[:80], "", (images,))
+    answers = run(data, "fragile_engine:Fragile", processes=1, seconds=0.3)
+    assert answers.done.all()
+    assert {index: reason.partition(": ")[2] for index, reason in answers.failed.items()} == {
+        10: "the interpreter was killed by SIGSEGV",
+        50: "the interpreter took more than 0.3 s and was stopped",
+        51: "RuntimeError: three",
+    }
+    expected = run(shipped).outputs
+    others = np.setdiff1d(np.arange(80), (10, 50, 51))
+    assert np.array_equal(answers.outputs[others], expected[others])
+    assert not answers.outputs[[10, 50, 51]].any()
+
+
+def folder_of_digits(root: Path, count: int) -> DataSet:
+    for index, digit in enumerate(digits.test_images()[:count]):
+        folder = root / str(digit.label)
+        folder.mkdir(exist_ok=True, parents=True)
+        pixels = np.frombuffer(digits.pixels_of(digit.image), np.uint8).reshape(8, 8)
+        Image.fromarray(np.minimum(pixels.astype(int) * 16, 255).astype(np.uint8)).save(folder / f"{index:03}.png")
+    return read_folder(root)
+
+
+def test_pictures_are_read_by_processes_of_their_own(tmp_path: Path) -> None:
+    data = folder_of_digits(tmp_path, 120)
+    broken = data.files[7]
+    assert isinstance(broken, Path)
+    broken.write_bytes(b"no picture")
+    answers = run(data)
+    assert list(answers.failed) == [7]
+    assert "not a picture that can be read" in answers.failed[7]
+    labels = np.array([int(label) for label in data.labels])
+    found = answers.outputs.view(np.int8).argmax(axis=1)
+    assert (found == labels).sum() >= 116
+    assert len({bytes(each) for each in answers.content}) > 100
+
+
+def test_a_picture_that_ends_its_reader_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = folder_of_digits(tmp_path / "data", 40)
+    victim = data.files[20]
+    assert isinstance(victim, Path)
+    victim.write_bytes(b"deadly")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "if 'aisrv.evaluate.running.reader_process' in sys.orig_argv:\n"
+        "    import aisrv.evaluate.inputs.pictures as pictures, aisrv.evaluate.inputs.preparation as made\n"
+        "    real = pictures.decoded\n"
+        "    def deadly(data, *more):\n"
+        "        return os.kill(os.getpid(), 9) if data == b'deadly' else real(data, *more)\n"
+        "    made.decoded = deadly\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    answers = run(data)
+    assert answers.failed == {20: "the reader was killed by SIGKILL"}
+    assert answers.done.all()
+
+
+def test_a_run_that_is_stopped_keeps_what_is_done() -> None:
+    data = digits_data("digits:all")
+    stopped: list[bool] = []
+
+    def stop(local: LocalRun, answers: Answers) -> None:
+        if answers.done.sum() >= 16 and not stopped:
+            stopped.append(True)
+            local.stop()
+
+    answers = run(data, on_batch=stop)
+    assert 16 <= answers.done.sum() < 1797
+    expected = run(data).outputs
+    assert np.array_equal(answers.outputs[answers.done], expected[answers.done])
+
+
+def test_an_engine_that_does_not_take_the_model() -> None:
+    model = bytearray(MODEL)
+    settings = LocalSettings(EngineKind.parse("kernels:native"), bytes(model[:3000]), 1)
+    data = digits_data("digits")
+    specs = tuple(map(TensorSpec.of, read_model(MODEL).input_tensors))
+    preparation = Preparation(specs, (InputSettings(kind="raw"),))
+    local = LocalRun(settings, data, preparation, Answers(397, 10, 100), lambda _first, _end: None)
+    with pytest.raises(EngineError, match=r"^kernels:native: "):
+        trio.run(local.run)
+
+
+def test_arrays_that_do_not_fit() -> None:
+    data = DataSet("x", "npz", np.zeros(3, int), "", (np.zeros((3, 5)),))
+    with pytest.raises(InputError, match=r"examples have the shape \[5\], the tensor is int8\[1, 8, 8, 1\]"):
+        run(data)
+
+
+def test_no_process_is_left() -> None:
+    run(digits_data("digits"))
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    assert not [pid for pid in children if "aisrv.inference" in Path(f"/proc/{pid}/cmdline").read_text()]

@@ -14,9 +14,15 @@ from aisrv.protocol.engine_kind import EngineKind
 
 def run_apart(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors:
     """Run an engine once in a process of its own. EngineError if it refuses the model, or dies of it."""
+    (tensors,) = run_each_apart(kind, data, [inputs])
+    return tensors
+
+
+def run_each_apart(kind: EngineKind, data: bytes, runs: Sequence[Sequence[bytes]]) -> list[Tensors]:
+    """Do as `run_apart` for the inputs of several runs, in one process."""
     context = multiprocessing.get_context("spawn")
     answers, answering = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(answering, kind, data, list(inputs)))
+    process = context.Process(target=_answer, args=(answering, kind, data, [list(each) for each in runs]))
     # The mask is inherited: Ctrl-C is for this process, which ends the other.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -25,7 +31,7 @@ def run_apart(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     answering.close()
     try:
-        answer: Tensors | str = answers.recv()
+        answer: list[Tensors] | str = answers.recv()
     except EOFError:
         process.join()
         raise EngineError(f"its process {_ending(process.exitcode or 0)}") from None
@@ -38,11 +44,11 @@ def run_apart(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors
     return answer
 
 
-def _answer(answering: Connection, kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> None:
+def _answer(answering: Connection, kind: EngineKind, data: bytes, runs: Sequence[Sequence[bytes]]) -> None:
     """Send the engine's results, or its error; its output goes to standard error."""
     os.dup2(2, 1)
     try:
-        answer: Tensors | str = run_engine(kind, data, inputs)
+        answer: list[Tensors] | str = [run_engine(kind, data, inputs) for inputs in runs]
     except (KernelError, ModelFileError) as error:
         answer = str(error)
     answering.send(answer)

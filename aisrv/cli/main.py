@@ -35,6 +35,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.cli.doctor:doctor",
         "Check what works on this machine, and name the commands that help.",
     ),
+    "evaluate": ("aisrv.cli.evaluate:evaluate", "Run a model on a data set: how right, how fast."),
     "exec": (
         "aisrv.cli.exec:exec_",
         "Run a program that finds a virtual device where it looks for USB.",
@@ -75,6 +76,7 @@ def main() -> None:
       aisrv exec -- python tool.py        run a pyusb program against a device of its own
       aisrv profile net.tflite            what a model would take on the device
       aisrv model show net.tflite         what is in it, and which engines run it
+      aisrv evaluate net.tflite photos/   how right it is on a data set, and where not
       aisrv boards camera                 what is on a board, as a drawing
       sudo aisrv attach                   plug a device into this machine's kernel
 

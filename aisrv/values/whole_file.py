@@ -13,8 +13,10 @@ except ImportError:  # Windows, where a file that is open can be neither removed
     fcntl = None  # type: ignore[assignment]
 
 
-def write_whole(path: Path, chunks: Iterable[bytes]) -> None:
+def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -> None:
     """Write a file that takes the place of an old one when it is complete; OSError with `path` where not.
+
+    A durable one is on the disk before it takes its name: it is there, whole, after a loss of power, too.
 
     Until then the bytes are in a file beside it, which is removed on any error. Where the process is killed,
     the next to write the same file removes it. What is not a regular file, like /dev/null or a pipe, is
@@ -33,6 +35,8 @@ def write_whole(path: Path, chunks: Iterable[bytes]) -> None:
             with _held(beside) as file:
                 file.writelines(chunks)
                 file.flush()
+                if durable:
+                    os.fsync(file.fileno())
                 if fcntl is not None:  # while it is held: nobody takes it for one that was left
                     beside.replace(target)
             if fcntl is None:

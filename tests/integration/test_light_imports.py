@@ -12,6 +12,8 @@ HEAVY = (
     "jinja2",
     "numpy",
     "PIL",
+    "dask",
+    "pyarrow",
     "rich",
     "sklearn",
     "tflite_runtime",

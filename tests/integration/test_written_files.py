@@ -131,6 +131,7 @@ CALLS: Final = {
     ("aisrv graph compile", "output"): "graph.txt --output written",
     ("aisrv graph draw", "svg"): "graph.txt --svg written",
     ("aisrv profile", "html"): "digits.tflite --html written",
+    ("aisrv evaluate", "picture"): "digits.tflite digits --show --png written",
     ("aisrv-host infer", "output"): "seven.npy --output written",
     ("aisrv-host read", "output"): "0 --output written",
     ("aisrv-host raw", "output"): "GET_OUTPUT_TENSOR --output written",

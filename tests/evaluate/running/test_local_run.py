@@ -129,7 +129,8 @@ def folder_of_digits(root: Path, count: int) -> DataSet:
         folder = root / str(digit.label)
         folder.mkdir(exist_ok=True, parents=True)
         pixels = np.frombuffer(digits.pixels_of(digit.image), np.uint8).reshape(8, 8)
-        Image.fromarray(np.minimum(pixels.astype(int) * 16, 255).astype(np.uint8)).save(folder / f"{index:03}.png")
+        levels = np.minimum(pixels.astype(int) * 16, 255).astype(np.uint8)
+        Image.fromarray(levels).save(folder / f"{index:03}.png")
     return read_folder(root)
 
 

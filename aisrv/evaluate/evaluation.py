@@ -1,0 +1,299 @@
+"""An evaluation from its request to its result: the data, the run, the figures, the folder."""
+
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import trio
+
+from aisrv.evaluate.against import compare_runs
+from aisrv.evaluate.errors import EvaluateError
+from aisrv.evaluate.figures import (
+    Figures,
+    figures_of,
+    predict,
+    real_values,
+    scores_of,
+)
+from aisrv.evaluate.folder.parts import Parts, check_pyarrow
+from aisrv.evaluate.folder.plan import make_plan, open_folder
+from aisrv.evaluate.folder.result import make_result, result_bytes
+from aisrv.evaluate.request import ENGINE, Loaded, Request, load
+from aisrv.evaluate.running.answers import Answers
+from aisrv.evaluate.running.device_run import (
+    DeviceError,
+    checked_indices,
+    first_difference,
+    open_server,
+    open_virtual_server,
+    run_on_device,
+)
+from aisrv.evaluate.running.local_run import LocalRun, LocalSettings
+from aisrv.inference.packages import missing_package
+from aisrv.protocol.engine_kind import EngineKind
+from aisrv.values.regular_file import read_regular
+from aisrv.values.whole_file import write_whole
+from host_tools.errors import HostError
+
+DEVICE: Final = "device"
+RESULT_FILE: Final = "result.json"
+
+OnProgress = Callable[[int, int, int | None], None]
+"""Called as examples are done: how many, of how many, and how many are wrong; None without classes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an evaluation came to."""
+
+    loaded: Loaded
+    plan: dict[str, Any]
+    answers: Answers
+    figures: Figures
+    result: dict[str, Any]
+    interrupted: bool = False
+    """Whether Ctrl-C ended it early."""
+
+
+def plan_of(request: Request, loaded: Loaded) -> dict[str, Any]:
+    """Return the plan of a request's run, of its model and data as `loaded`."""
+    on = ENGINE if request.on == ENGINE else DEVICE
+    task = request.task.task
+    return make_plan(
+        loaded.file, loaded.data, loaded.classes, loaded.settings, request.kind, on, task, request.shard
+    )
+
+
+def evaluate(
+    request: Request, on_progress: OnProgress | None = None, loaded: Loaded | None = None
+) -> Outcome:
+    """Evaluate a model on data; EvaluateError, OSError. What the folder holds already is not run again.
+
+    `loaded` are the request's model and data, where the caller has them.
+    """
+    if request.folder is not None and request.parts:
+        check_pyarrow()
+    loaded = loaded or load(request)
+    plan = plan_of(request, loaded)
+    answers = Answers(len(loaded.data), loaded.output_bytes, request.shard, files=bool(loaded.data.files))
+    parts = None
+    if request.folder is not None:
+        open_folder(request.folder, plan)
+        if request.parts:
+            parts = Parts(request.folder, loaded.outputs, loaded.labels, files=bool(loaded.data.files))
+            parts.read(answers)
+    interrupted = run(request, loaded, answers, parts, on_progress)
+    against = None
+    if request.against is not None and not interrupted:
+        against, interrupted = _against(request, loaded, answers, on_progress)
+    check = None
+    if request.on == ENGINE and request.check and not interrupted:
+        check = check_on_device(request, loaded, answers)
+    figures = figures_of(request.task, answers, loaded.outputs, loaded.labels, _first_inputs(loaded))
+    result = make_result(
+        plan,
+        loaded.file,
+        loaded.data,
+        answers,
+        figures,
+        loaded.labels.tolist(),
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        cpu=_cpu(),
+        parts=parts.listed() if parts is not None else (),
+        against=against,
+        check=check,
+    )
+    if request.folder is not None:
+        write_whole(request.folder / RESULT_FILE, [result_bytes(result)])
+    return Outcome(loaded, plan, answers, figures, result, interrupted)
+
+
+def _first_inputs(loaded: Loaded) -> Callable[[npt.NDArray[np.intp]], npt.NDArray[np.float64]]:
+    def values(indices: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        spec = loaded.inputs[0]
+        if loaded.data.arrays:
+            rows = loaded.preparation.array_rows([array[indices] for array in loaded.data.arrays])
+            rows = np.ascontiguousarray(rows[:, : spec.nbytes])
+        else:
+            raise EvaluateError("--score reconstruction compares arrays, as in an .npz file")
+        return real_values(rows.view(np.dtype(spec.dtype).newbyteorder("<")), spec)
+
+    return values
+
+
+def run(
+    request: Request,
+    loaded: Loaded,
+    answers: Answers,
+    parts: Parts | None = None,
+    on_progress: OnProgress | None = None,
+) -> bool:
+    """Run all that is missing of the answers; whether Ctrl-C ended it early. EvaluateError, OSError.
+
+    `loaded` is the request's model and data, `parts` are written as shards are complete.
+    """
+    watch = _Watch(loaded, answers, parts, on_progress, classes=request.task.task == "classes")
+    if not answers.missing():
+        return False
+    if request.on == ENGINE:
+        package = missing_package(request.kind)
+        if package is not None:
+            raise DeviceError(f"{request.kind}: {package}", 3)
+        processes = request.processes or len(os.sched_getaffinity(0))
+        settings = LocalSettings(request.kind, loaded.file.data, processes, request.seconds)
+        local = LocalRun(settings, loaded.data, loaded.preparation, answers, watch.done)
+        trio.run(local.run)
+        if local.was_killed:
+            raise KeyboardInterrupt
+        interrupted = local.was_stopped
+    else:
+        interrupted = False
+        with open_server(request.on, loaded.file.data) as server:
+            try:
+                run_on_device(
+                    server, loaded.data, loaded.preparation, answers, len(loaded.outputs), watch.done
+                )
+            except KeyboardInterrupt:
+                interrupted = True
+    return interrupted
+
+
+class _Watch:
+    """Writes parts as their shards are complete, and tells how far a run is."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        answers: Answers,
+        parts: Parts | None,
+        on_progress: OnProgress | None,
+        *,
+        classes: bool,
+    ) -> None:
+        self._loaded = loaded
+        self._answers = answers
+        self._parts = parts
+        self._on_progress = on_progress
+        self._classes = classes
+        self._count = int(answers.done.sum())
+        self._wrong = 0
+
+    def done(self, first: int, end: int) -> None:
+        self._count += end - first
+        answers = self._answers
+        if self._on_progress is not None:
+            if self._classes:
+                self._wrong += self._wrong_of(first, end)
+            self._on_progress(self._count, len(answers), self._wrong if self._classes else None)
+        if self._parts is None:
+            return
+        for shard in range(first // answers.shard, (end - 1) // answers.shard + 1):
+            if answers.is_complete(shard):
+                self._parts.write(answers, shard, self._predicted(shard), platform.node())
+
+    def _wrong_of(self, first: int, end: int) -> int:
+        spec = self._loaded.outputs[0]
+        data = np.ascontiguousarray(self._answers.outputs[first:end, : spec.nbytes])
+        values = data.view(np.dtype(spec.dtype).newbyteorder("<"))
+        labels = self._loaded.labels[first:end]
+        found = real_values(values, spec)[:, 0] > 0.5 if values.shape[1] == 1 else values.argmax(axis=1)
+        return int((found != labels).sum())
+
+    def _predicted(self, shard: int) -> npt.NDArray[np.int32]:
+        if not self._classes:
+            return np.full(len(self._answers), -1, np.int32)
+        first, end = self._answers.bounds(shard)
+        part = Answers(end - first, self._answers.outputs.shape[1], self._answers.shard)
+        part.outputs[:] = self._answers.outputs[first:end]
+        part.done[:] = True
+        part.failed.update({i - first: "" for i in self._answers.failed if first <= i < end})
+        predicted = np.full(len(self._answers), -1, np.int32)
+        predicted[first:end] = predict(scores_of(part, self._loaded.outputs), part)
+        return predicted
+
+
+def check_on_device(request: Request, loaded: Loaded, answers: Answers) -> dict[str, Any]:
+    """Run some examples through a virtual device with the same engine; what it says, as the result has it.
+
+    `loaded` is the request's model and data. A device that does not take the model is no difference.
+    """
+    indices = checked_indices(answers, request.check)
+    if not indices:
+        return {"examples": 0, "same": None, "reason": "no example ran"}
+    try:
+        with open_virtual_server(request.kind, loaded.file.data) as server:
+            found = first_difference(
+                server, loaded.data, loaded.preparation, answers, len(loaded.outputs), indices
+            )
+    except (DeviceError, HostError) as error:
+        return {"examples": 0, "same": None, "reason": str(error)}
+    if found is None:
+        return {"examples": len(indices), "same": True, "reason": ""}
+    index, device, engine = found
+    place = int(np.flatnonzero(device != engine)[0])
+    if request.task.task == "classes" and len(loaded.outputs) == 1:
+        spec = loaded.outputs[0]
+        says, ours = (int(spec.elements(bytes(each)).argmax()) for each in (device, engine))
+        if says != ours:
+            reason = f"example {index}: the device says {says}, the engine {ours}"
+            return {"examples": len(indices), "same": False, "reason": reason}
+    reason = (
+        f"example {index}: byte {place} of the outputs is {device[place]} on the device, not {engine[place]}"
+    )
+    return {"examples": len(indices), "same": False, "reason": reason}
+
+
+def _against(
+    request: Request, loaded: Loaded, answers: Answers, on_progress: OnProgress | None
+) -> tuple[dict[str, Any], bool]:
+    """Run the same examples on what the request compares with; how it differs, and whether Ctrl-C came."""
+    assert request.against is not None  # noqa: S101 - the caller saw to it
+    other_request, other = against_request(request, loaded)
+    found = Answers(len(other.data), other.output_bytes, request.shard, files=bool(other.data.files))
+    interrupted = run(other_request, other, found, None, on_progress)
+    labels = loaded.labels if request.task.task == "classes" else None
+    values = compare_runs(answers, found, loaded.outputs, other.outputs, labels)
+    values["name"] = request.against
+    if request.layers and not interrupted:
+        from aisrv.evaluate.layers import compare_layers
+
+        values["layers"] = compare_layers(request, loaded, other_request, other)
+    return values, interrupted
+
+
+def against_request(request: Request, loaded: Loaded) -> tuple[Request, Loaded]:
+    """Return the request for what another compares with, and its model and data; EvaluateError, OSError."""
+    name = request.against or ""
+    if name.endswith(".tflite") or Path(name).is_file():
+        other_request = replace(request, model=Path(name), against=None)
+        return other_request, load(other_request)
+    if is_address(name):
+        return replace(request, on=name, against=None), loaded
+    return replace(request, kind=EngineKind.parse(name), on=ENGINE, against=None), loaded
+
+
+def is_address(name: str) -> bool:
+    """Return whether a name is that of a device, such as usb or virtual:BOARD."""
+    from host_tools.errors import BadAddressError
+    from host_tools.transports.schemes import check_scheme
+
+    try:
+        check_scheme(name)
+    except BadAddressError:
+        return False
+    return True
+
+
+def _cpu() -> str:
+    """Return the name of this machine's processor."""
+    try:
+        lines = read_regular("/proc/cpuinfo").decode(errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

@@ -1,0 +1,74 @@
+"""Plans: what a run depends on, and folders that hold another one."""
+
+import copy
+from pathlib import Path
+
+import pytest
+
+from aisrv import digits
+from aisrv.evaluate.data.arrays import digits_data
+from aisrv.evaluate.folder.plan import (
+    ModelFile,
+    PlanError,
+    folder_name,
+    make_plan,
+    open_folder,
+    plan_bytes,
+    plan_hash,
+    read_plan,
+)
+from aisrv.evaluate.inputs.settings import InputSettings
+from aisrv.protocol.engine_kind import EngineKind
+
+
+def plan() -> dict:  # type: ignore[type-arg]
+    model = ModelFile("digits.tflite", digits.model_bytes())
+    inputs = (InputSettings(kind="raw"),)
+    return make_plan(model, digits_data("digits"), (), inputs, EngineKind("tflm"), "engine", "classes")
+
+
+def test_a_folder_keeps_its_plan(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "x"
+    open_folder(folder, plan())
+    open_folder(folder, plan())
+    assert (folder / "plan.json").read_bytes() == plan_bytes(plan())
+    assert read_plan(folder) == plan()
+    assert folder_name(plan(), "2026-11-23") == f"2026-11-23-digits-{plan_hash(plan())[:8]}"
+    assert set(plan()["versions"]) == {"aisrv", "numpy", "pyarrow", "tflite-micro"}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("model", "sha256"), "91bc" + "0" * 60, "model sha256 {} there, 91bc… here"),
+        (("data", "listing_sha256"), "91bc" + "0" * 60, "data listing_sha256 {} there, 91bc… here"),
+        (("versions", "pyarrow"), "99.0", "pyarrow 99.0 here, the plan has {}"),
+        (("engine",), "litert", 'engine "tflm" there, "litert" here'),
+        (("shard",), 5, "shard 1000 there, 5 here"),
+    ],
+)
+def test_another_plan_is_refused_in_these_words(
+    path: tuple[str, ...], value: object, words: str, tmp_path: Path
+) -> None:
+    open_folder(tmp_path / "x", plan())
+    other = copy.deepcopy(plan())
+    place = other
+    for step in path[:-1]:
+        place = place[step]
+    before = str(place[path[-1]])
+    place[path[-1]] = value
+    shown = f"{before[:4]}…" if len(before) == 64 else before
+    with pytest.raises(PlanError) as error:
+        open_folder(tmp_path / "x", other)
+    assert str(error.value) == f"{tmp_path / 'x'} holds another plan: {words.format(shown)}"
+
+
+def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(b"")
+    with pytest.raises(PlanError, match="holds other files, and no run"):
+        open_folder(tmp_path, plan())
+    with pytest.raises(PlanError, match=r"holds no run: plan\.json: No such file"):
+        read_plan(tmp_path)
+    (tmp_path / "plan.json").write_text("{}")
+    with pytest.raises(PlanError, match="not a plan of the format aisrv-run/1"):
+        read_plan(tmp_path)

@@ -7,11 +7,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --prefer-binary
 # pytest keeps what it makes of the tests as bytecode, also where Python is told to write none: 8 s of each process.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist loadgroup
-# What most changes break first: values, the substrate, engines, layers, devices, host tools; few other programs.
-# Jacdac's tests are left out: its devices announce themselves twice a second, and hosts wait for that.
-QUICK := $(addprefix tests/,protocol values model terminal xcore engine board phy host_tools) \
-	tests/device tests/integration/test_pytest_plugin.py tests/integration/test_light_imports.py \
-	$(addprefix --ignore=tests/,phy/jacdac host_tools/commands/test_jacdac.py host_tools/exchange/test_jacdac.py)
+# What most changes break first: values, the substrate, engines, layers, devices, host tools, nodes and sources, and
+# the pages, names and places that follow from them; few other programs. Left out are Jacdac's tests, whose devices
+# announce themselves twice a second, and those of captures, which ask tshark.
+QUICK := $(addprefix tests/,protocol values model terminal xcore engine board phy host_tools device) \
+	$(addprefix tests/,graph/nodes sensors/sources docs/generate) \
+	$(patsubst %,tests/integration/test_%.py,pytest_plugin light_imports mirror public_docs) \
+	$(addprefix --ignore=tests/,phy/jacdac host_tools/commands/test_jacdac.py host_tools/exchange/test_jacdac.py) \
+	--ignore=tests/phy/usb/taps
 
 .PHONY: demo test quick lint types compiled unit soak package bench docs pictures predictions reference clean
 

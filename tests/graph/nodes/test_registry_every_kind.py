@@ -16,6 +16,7 @@ from aisrv.graph.platform.manifests import SHIPPED_PLATFORM, Platform, load_plat
 from aisrv.graph.run.scheduler import Interpreter
 from aisrv.graph.run.state import GraphState
 from tests.support.graphs import S8, Sink, Source
+from tests.support.paths import ROOT
 
 KINDS: Final = [name for name in STANDARD_NODES if can_run(name)]
 FRAMES: Final = [(64, 64), (64, 128), (128, 64), (64, 48), (6, 64), (64, 6), (2, 2)]
@@ -144,3 +145,8 @@ def test_half_samples_are_refused_where_they_would_stop_the_graph(kind: str, pla
     assert "a frame of 7 bytes is not a whole number of samples" in told or set(told) <= set(
         str([BYTES // 7 * 7] * 2)
     )
+
+
+@pytest.mark.parametrize("kind", [*KINDS[1:], NAME])
+def test_the_guide_names_the_node(kind: str) -> None:
+    assert f"`{kind}`" in (ROOT / "docs/guides/run-graphs.md").read_text(encoding="utf-8")

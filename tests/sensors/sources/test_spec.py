@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from aisrv.sensors.image.frame import Encoding, RawFrame, SourceError
+from aisrv.sensors.sources import opening
 from aisrv.sensors.sources.opening import open_source
 from aisrv.sensors.sources.pacing import PacedSource
 from aisrv.sensors.sources.spec import SCHEMES, SourceSpec, SourceSpecError
+from tests.support.paths import ROOT
 
 
 @pytest.mark.parametrize(
@@ -110,6 +112,15 @@ def test_checking_texts_and_regions_loads_neither_numpy_nor_trio() -> None:
 
 
 # What the texts open.
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_guide_names_each_source(scheme: str) -> None:
+    assert f"| `{scheme}:" in (ROOT / "docs/guides/sensors.md").read_text(encoding="utf-8")
+
+
+def test_every_source_can_be_opened() -> None:
+    assert opening._OPENERS.keys() == SCHEMES.keys()
 
 
 async def test_pattern_is_opened_with_its_options() -> None:

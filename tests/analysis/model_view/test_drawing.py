@@ -1,19 +1,18 @@
 """Drawings of models: boxes that do not touch, a title on each box and edge, no script."""
 
-import re
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from aisrv import digits
-from aisrv.analysis.model_view import ModelView, view_model
-from aisrv.analysis.model_view.drawing import BOX_HEIGHT, BOX_WIDTH, MOST_BOXES, draw, to_svg
+from aisrv.analysis.model_view import view_model
+from aisrv.analysis.model_view.drawing import MOST_BOXES, draw, to_svg
 from aisrv.model import ModelFileError
 from tests.support import mlperf_tiny, tflite_micro_models
 from tests.support.branching_networks import adding_graph, chain, random_graph
+from tests.support.drawn_models import SVG, check_drawing
 from tests.support.hostile_models import case
 
-SVG = "{http://www.w3.org/2000/svg}"
 MLPERF = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "str_ww_ref_model", "vww_96_int8")
 MICRO = (
     "hello_world_int8",
@@ -22,23 +21,6 @@ MICRO = (
     "person_detect",
     "trained_lstm_int8",
 )
-
-
-def check(view: ModelView) -> int:
-    """Check a drawing; return its number of boxes."""
-    drawing = draw(view)
-    for at, box in enumerate(drawing.boxes):
-        assert 0 <= box.left <= drawing.width - BOX_WIDTH
-        assert 0 <= box.top <= drawing.height - BOX_HEIGHT
-        for other in drawing.boxes[at + 1 : at + 400]:
-            assert abs(box.left - other.left) >= BOX_WIDTH or abs(box.top - other.top) >= BOX_HEIGHT
-    text = to_svg(view)
-    assert not re.search(r"<script|javascript:|\bon\w+=|https?://(?!www\.w3\.org/2000/svg)", text)
-    root = ET.fromstring(text)
-    groups = root.findall(f"{SVG}g")
-    assert len(groups) == len(drawing.boxes) + len(drawing.lines)
-    assert all(group.findtext(f"{SVG}title") for group in groups)
-    return len(drawing.boxes)
 
 
 def _file(name: str) -> bytes:
@@ -52,7 +34,7 @@ def _file(name: str) -> bytes:
 @pytest.mark.parametrize("name", [*MLPERF, *MICRO, "digits", "two outputs"])
 def test_real_models(name: str) -> None:
     view = view_model(_file(name), name)
-    assert check(view) == len(view.operators) + len(view.inputs) + len(view.outputs)
+    assert check_drawing(view) == len(view.operators) + len(view.inputs) + len(view.outputs)
     titles = " ".join(box.title for box in draw(view).boxes)
     assert all(f"{operator.ticks:,} ticks" in titles for operator in view.operators)
 
@@ -63,12 +45,12 @@ def test_hostile_models_are_drawn_or_refused(number: int) -> None:
         view = view_model(case(number).model, f"case {number}")
     except ModelFileError:
         return
-    check(view)
+    check_drawing(view)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_graphs_of_any_shape(seed: int) -> None:
-    check(view_model(random_graph(seed, 5 + 12 * seed)))
+    check_drawing(view_model(random_graph(seed, 5 + 12 * seed)))
 
 
 def test_edges_are_the_tensors_that_flow() -> None:

@@ -217,27 +217,6 @@ def slot_bytes(partition_bytes: int, sector_bytes: int) -> int:
     return partition_bytes // 2 // sector_bytes * sector_bytes
 
 
-def build_boot_partition(
-    size: int, factory: bytes = b"", upgrade: bytes = b"", *, sector_bytes: int = 4096
-) -> bytes:
-    """Lay out a whole boot partition of `size` bytes from boot images; the rest is erased (0xff).
-
-    Raises BootImageError for an image that is not valid or longer than a slot; an empty one leaves its slot
-    erased. `sector_bytes` is the size of a sector of the chip.
-    """
-    slot = slot_bytes(size, sector_bytes)
-    partition = bytearray(b"\xff" * size)
-    for which, image in ((Slot.FACTORY, factory), (Slot.UPGRADE, upgrade)):
-        if image:
-            header, _ = parse_boot_image(image)
-            if header.image_bytes > slot:
-                raise BootImageError(
-                    f"{which.name.lower()} image of {header.image_bytes} bytes, the slot has {slot}"
-                )
-            partition[which * slot : which * slot + header.image_bytes] = image[: header.image_bytes]
-    return bytes(partition)
-
-
 def slot_start(partition_bytes: int, sector_bytes: int, slot: Slot, image_bytes: int) -> int:
     """Where a slot begins; raises BootImageError if an image of that many bytes does not fit in."""
     size = slot_bytes(partition_bytes, sector_bytes)
@@ -246,21 +225,46 @@ def slot_start(partition_bytes: int, sector_bytes: int, slot: Slot, image_bytes:
     return slot * size
 
 
+def build_boot_partition(
+    size: int, factory: bytes = b"", upgrade: bytes = b"", *, sector_bytes: int = 4096
+) -> bytes:
+    """Lay out a whole boot partition of `size` bytes from boot images; the rest is erased (0xff).
+
+    Raises BootImageError for an image that is not valid or longer than a slot; an empty one leaves its slot
+    erased. `sector_bytes` is the size of a sector of the chip.
+    """
+    partition = bytearray(b"\xff" * size)
+    for slot, image in ((Slot.FACTORY, factory), (Slot.UPGRADE, upgrade)):
+        if image:
+            end = parse_boot_image(image)[0].image_bytes
+            start = slot_start(size, sector_bytes, slot, end)
+            partition[start : start + end] = image[:end]
+    return bytes(partition)
+
+
 def report_of(partition: bytes, sector_bytes: int) -> BootReport:
     """Return what the partition boots, chosen as at reset."""
     size = slot_bytes(len(partition), sector_bytes)
-    return choose(
-        *(_content(partition[start : start + size]) for start in (Slot.FACTORY * size, Slot.UPGRADE * size))
-    )
+    return choose(*(_content(partition[slot * size : (slot + 1) * size]) for slot in Slot))
 
 
 def _content(slot: bytes) -> SlotContent:
-    if len(slot) < HEADER_BYTES:
+    header = slot_header(slot[:HEADER_BYTES])
+    if isinstance(header, SlotFault):
+        return header
+    try:
+        return parse_boot_image(slot)[0]
+    except BootImageError as error:
+        return SlotFault(str(error))
+
+
+def slot_header(start: bytes) -> SlotContent:
+    """Read the header from the first HEADER_BYTES of a slot; the payload is not looked at."""
+    if len(start) < HEADER_BYTES:
         return SlotFault("the boot partition has no room for slots", empty=True)
-    if slot[:HEADER_BYTES] == b"\xff" * HEADER_BYTES:
+    if start == b"\xff" * HEADER_BYTES:
         return SlotFault("erased", empty=True)
     try:
-        header: BootHeader = parse_boot_image(slot)[0]
+        return BootHeader.from_bytes(start)
     except BootImageError as error:
-        return SlotFault(str(error), foreign=not slot.startswith(MAGIC))
-    return header
+        return SlotFault(str(error), foreign=not start.startswith(MAGIC))

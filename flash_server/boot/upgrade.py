@@ -11,7 +11,6 @@ from typing import Final
 
 from flash_server.boot.boot_image import (
     HEADER_BYTES,
-    MAGIC,
     BootHeader,
     BootImageError,
     BootReport,
@@ -20,6 +19,7 @@ from flash_server.boot.boot_image import (
     SlotFault,
     choose,
     slot_bytes,
+    slot_header,
 )
 from flash_server.chip.partitions import Partition
 from flash_server.errors import FlashError
@@ -56,15 +56,10 @@ class BootSlot:
 
     async def inspect(self) -> SlotContent:
         """Return the header of a valid image, or the fault of the slot."""
-        if self.size < HEADER_BYTES:
-            return SlotFault("the boot partition has no room for slots", empty=True)
-        start = await self.boot.read(self.start, HEADER_BYTES)
-        if start == b"\xff" * HEADER_BYTES:
-            return SlotFault("erased", empty=True)
-        try:
-            header = BootHeader.from_bytes(start)
-        except BootImageError as error:
-            return SlotFault(str(error), foreign=not start.startswith(MAGIC))
+        has_room = self.size >= HEADER_BYTES
+        header = slot_header(await self.boot.read(self.start, HEADER_BYTES) if has_room else b"")
+        if isinstance(header, SlotFault):
+            return header
         if header.image_bytes > self.size:
             return SlotFault(f"an image of {header.image_bytes} bytes in a slot of {self.size}")
         if await self.payload_crc(HEADER_BYTES, header.length) != header.crc:

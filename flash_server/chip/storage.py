@@ -102,11 +102,29 @@ class _OpenFile:
 
     def read(self, address: int, size: int) -> bytes:
         """Return `size` bytes. Raises StorageError if the file has become shorter."""
-        return _read(self._file, self.path, address, size)
+        try:
+            data = os.pread(self._file, size, address)
+        except OSError as error:
+            raise StorageError(f"{self.path}: cannot be read at {address:#x}: {error.strerror}") from error
+        if len(data) < size:
+            raise StorageError(
+                f"{self.path}: {len(data)} of {size} bytes at {address:#x}; the file was cut short"
+            )
+        return data
 
     def read_registers(self) -> bytes | None:
         """Return the register bits in the file beside this one. StorageError if it holds anything else."""
-        return _read_registers(self.path)
+        registers = _registers_of(self.path)
+        try:
+            with opened_regular(registers, ANY_SIZE) as file:
+                found = file.read(_REGISTER_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageError(f"{registers}: cannot be read: {error.strerror}") from error
+        if len(found) != _REGISTER_BYTES:
+            raise StorageError(f"{registers} does not hold {_REGISTER_BYTES} bytes of registers; remove it")
+        return found
 
 
 class FileStorage(_OpenFile):
@@ -285,33 +303,8 @@ def _registers_of(path: Path) -> Path:
     return path.with_name(path.name + ".registers")
 
 
-def _read_registers(path: Path) -> bytes | None:
-    """Read the registers, which are not in the file itself: it has the bytes of the array alone."""
-    registers = _registers_of(path)
-    try:
-        with opened_regular(registers, ANY_SIZE) as file:
-            found = file.read(_REGISTER_BYTES + 1)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StorageError(f"{registers}: cannot be read: {error.strerror}") from error
-    if len(found) != _REGISTER_BYTES:
-        raise StorageError(f"{registers} does not hold {_REGISTER_BYTES} bytes of registers; remove it")
-    return found
-
-
 def _journal_of(path: Path) -> Path:
     return path.with_name(path.name + ".journal")
-
-
-def _read(file: int, path: Path, address: int, size: int) -> bytes:
-    try:
-        data = os.pread(file, size, address)
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read at {address:#x}: {error.strerror}") from error
-    if len(data) < size:
-        raise StorageError(f"{path}: {len(data)} of {size} bytes at {address:#x}; the file was cut short")
-    return data
 
 
 def _write_all(file: int, data: bytes, offset: int) -> None:

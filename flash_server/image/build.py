@@ -16,6 +16,7 @@ from flash_server.errors import LayoutError
 from flash_server.image.generations import Generation, ImageFormat
 from flash_server.image.headers import (
     LENGTH_BYTES,
+    ByPart,
     Header,
     Part,
     check_engines,
@@ -35,21 +36,10 @@ LARGEST_ALIGNMENT: Final = 1 << 24
 _FILL: Final = b"\xff" * CHUNK
 
 
-@dataclass(frozen=True, slots=True)
-class EngineImage:
-    """Flash contents of one engine, in normal order; None = absent."""
+class EngineImage(ByPart[Bytes]):
+    """Flash contents of one engine, in normal order."""
 
-    model: Bytes | None = None
-    """A `.tflite` file."""
-    parameters: Bytes | None = None
-    """Parameters of the model that are read from flash."""
-    operators: Bytes | None = None
-    """Binaries of operators."""
-    xip: Bytes | None = None
-    """Data that are executed or read in place."""
-
-    def __getitem__(self, part: Part) -> Bytes | None:
-        return (self.model, self.parameters, self.operators, self.xip)[part]
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

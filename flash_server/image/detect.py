@@ -16,8 +16,7 @@ align nothing.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from flash_server.errors import LayoutError, NoImageError
 from flash_server.image.generations import CALIBRATION, VERSION, Generation, ImageFormat
@@ -87,13 +86,13 @@ def detect_in_steps(
 
 
 def _detect_design(prefix: bytes, size: int, read: Read, orders: tuple[bool, ...]) -> Steps[ImageFormat]:
-    passed: list[tuple[tuple[int, ...], ImageFormat]] = []
+    passed: list[tuple[_Rank, ImageFormat]] = []
     refused = []
     for swapped in orders:
         detected = ImageFormat(Generation.DESIGN, swapped)
         try:
             headers = yield from parse_headers_in_steps(prefix, detected)
-            rank = (yield from _judge(headers, detected, size, read)).rank
+            rank = yield from _judge(headers, detected, size, read)
         except LayoutError as error:
             refused.append(f"{order_name(swapped=swapped)}: {error}")
         else:
@@ -106,19 +105,16 @@ def _detect_design(prefix: bytes, size: int, read: Read, orders: tuple[bool, ...
     raise LayoutError(f"no version word, and no headers of the design generation ({'; '.join(refused)})")
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    bad: int
+class _Rank(NamedTuple):
+    """How plausible headers are; the larger is taken."""
+
+    minus_bad: int
     confirmed: int
-    tight: bool
-    normal: bool
-
-    @property
-    def rank(self) -> tuple[int, ...]:
-        return (-self.bad, self.confirmed, self.tight, self.normal)
+    is_tight: bool
+    is_normal: bool
 
 
-def _judge(headers: Sequence[Header], detected: ImageFormat, size: int, read: Read) -> Steps[_Verdict]:
+def _judge(headers: Sequence[Header], detected: ImageFormat, size: int, read: Read) -> Steps[_Rank]:
     """Judge the plausibility of headers. Raises LayoutError with their first fault."""
     good = confirmed = 0
     first = 1 << 32
@@ -145,7 +141,7 @@ def _judge(headers: Sequence[Header], detected: ImageFormat, size: int, read: Re
     if errors and len(errors) > good:
         raise errors[0]
     tight = first == header_size(detected.generation, len(headers))
-    return _Verdict(len(errors), confirmed, tight, not detected.swapped)
+    return _Rank(-len(errors), confirmed, tight, not detected.swapped)
 
 
 def _reader(prefix: bytes) -> Read:

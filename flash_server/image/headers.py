@@ -19,12 +19,14 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from aisrv.values.packet import U32, Packet
 from flash_server.errors import LayoutError
 from flash_server.image.generations import Generation, ImageFormat
 from flash_server.image.steps import Steps, finish
+
+T = TypeVar("T")
 
 LENGTH_BYTES: Final = 4
 """Bytes of the u32 in front of a model."""
@@ -94,17 +96,22 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Segments:
-    """Upper limits of the parts of one engine; None = absent. A model's includes its length."""
+class ByPart(Generic[T]):
+    """A value for each part of an engine; None = absent."""
 
-    model: Segment | None = None
-    parameters: Segment | None = None
-    operators: Segment | None = None
-    xip: Segment | None = None
-    """The execute-in-place data."""
+    model: T | None = None
+    parameters: T | None = None
+    operators: T | None = None
+    xip: T | None = None
 
-    def __getitem__(self, part: Part) -> Segment | None:
+    def __getitem__(self, part: Part) -> T | None:
         return (self.model, self.parameters, self.operators, self.xip)[part]
+
+
+class Segments(ByPart[Segment]):
+    """Upper limits of the parts of one engine. A model's includes its length."""
+
+    __slots__ = ()
 
 
 def where(engine: int, part: Part, address: int) -> str:

@@ -8,22 +8,16 @@ from typing import Final
 from flash_server.errors import LayoutError
 from flash_server.files import InputError, map_file
 from flash_server.image import ImageMap, Part, map_image
+from flash_server.image.headers import ByPart
 from flash_server.image.nibbles import CHUNK, chunks
 
 _ERASED: Final = b"\xff" * CHUNK
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFiles:
-    """The files of one engine; None = the part is missing."""
+class EngineFiles(ByPart[Path]):
+    """The files of one engine."""
 
-    model: Path | None = None
-    parameters: Path | None = None
-    operators: Path | None = None
-    xip: Path | None = None
-
-    def __getitem__(self, part: Part) -> Path | None:
-        return (self.model, self.parameters, self.operators, self.xip)[part]
+    __slots__ = ()
 
 
 def read_part(engine: int, part: Part, path: Path) -> memoryview:

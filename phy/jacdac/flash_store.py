@@ -8,7 +8,6 @@ sector of the data partition, as long as the image leaves that free: "jdsa", u16
 import binascii
 import logging
 import struct
-from dataclasses import replace
 from typing import Final
 
 import trio
@@ -49,7 +48,8 @@ class ChipStore:
         """Store a model, or delete it if `model` is empty. Raises FlashError."""
         async with self._lock:
             engines = await self._read_engines()
-            engines[engine] = replace(engines[engine], model=model or None)
+            old = engines[engine]
+            engines[engine] = EngineImage(model or None, old.parameters, old.operators, old.xip)
             try:
                 await self._write(engine, engines)
             finally:

@@ -6,7 +6,7 @@ stays in its arc meanwhile. Parameters: u8 engine, input tensor, output tensor, 
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -42,20 +42,23 @@ class Job:
         self.entered = False
 
 
+class EngineTensor(NamedTuple):
+    """A tensor of an engine's model."""
+
+    size: int
+    """Bytes."""
+    raw: int | None
+    """Raw type; None if unknown."""
+
+
 class EnginePort(Protocol):
     """An engine, as a node sees it."""
 
-    def input_bytes(self, tensor: int) -> int | None:
-        """Return the bytes of an input tensor; None if the model has none such."""
+    @property
+    def inputs(self) -> Sequence[EngineTensor]: ...
 
-    def output_bytes(self, tensor: int) -> int | None:
-        """Return the bytes of an output tensor; None if the model has none such."""
-
-    def input_type(self, tensor: int) -> int | None:
-        """Return the raw type of an input tensor; None if unknown."""
-
-    def output_type(self, tensor: int) -> int | None:
-        """Return the raw type of an output tensor; None if unknown."""
+    @property
+    def outputs(self) -> Sequence[EngineTensor]: ...
 
     def submit(self, job: Job) -> None:
         """Begin an inference; it is over when `job.entered`, which changes between RUNs only."""
@@ -89,26 +92,23 @@ class Inference(StreamNode):
         need_bytes(data, 4, "the parameters of an inference")
         number, input_tensor, output_tensor, on_error = data[:4]
         if number not in self._engines:
-            there = ", ".join(map(str, self._engines)) or "none"
-            raise NodeError(f"unknown engine {number}; the graph has {there}")
+            known = ", ".join(map(str, self._engines)) or "none"
+            raise NodeError(f"unknown engine {number}; the graph has {known}")
         if on_error not in tuple(OnError):
             raise NodeError(f"on_error is 0, 1 or 2, not {on_error}")
         engine = self._engines[number]
-        for what, tensor, size, frame in (
-            ("input", input_tensor, engine.input_bytes(input_tensor), self._input),
-            ("output", output_tensor, engine.output_bytes(output_tensor), self._output),
+        for what, tensor, there, frame, raw in (
+            ("input", input_tensor, engine.inputs, self._input, self._types[0]),
+            ("output", output_tensor, engine.outputs, self._output, self._types[1]),
         ):
-            if size is None:
+            if tensor >= len(there):
                 raise NodeError(f"engine {number} has no {what} tensor {tensor}")
+            size, kind = there[tensor]
             if size != frame:
                 raise NodeError(
                     f"a frame of the {what} has {frame} bytes; "
                     f"{what} tensor {tensor} of engine {number} has {size}"
                 )
-        for what, tensor, kind, raw in (
-            ("input", input_tensor, engine.input_type(input_tensor), self._types[0]),
-            ("output", output_tensor, engine.output_type(output_tensor), self._types[1]),
-        ):
             if kind is not None and DTYPES.get(raw) != DTYPES[kind]:
                 raise NodeError(
                     f"the {what} has samples of {RAW_TYPES[raw].name}; {what} tensor {tensor} of engine "

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from aisrv.graph.nodes.inference import Job
+from aisrv.graph.nodes.inference import EngineTensor, Job
 from aisrv.graph.nodes.samples import FP32, S8, S16, S32, U8
 from aisrv.model.values import TensorType
 from aisrv.protocol.commands import Command, Spec, Status
@@ -45,45 +45,31 @@ class EngineClient:
         self._changed = True
         self._jobs: deque[Job] = deque()
         self._work = trio.Event()
-        self._inputs: list[int] = []
-        self._outputs: list[int] = []
-        self._tensors = TensorDescriptions()
+        self.inputs: tuple[EngineTensor, ...] = ()
+        self.outputs: tuple[EngineTensor, ...] = ()
+        """Tensors as of the last `look`."""
+        self._seen: object = None
 
     @property
     def at_rest(self) -> bool:
         """Whether it has nothing to do: no job, and no unknown model."""
         return not (self.busy or self._jobs or self._changed)
 
-    def input_bytes(self, tensor: int) -> int | None:
-        """Return the bytes of an input tensor, as of the last `look`."""
-        return self._inputs[tensor] if tensor < len(self._inputs) else None
-
-    def output_bytes(self, tensor: int) -> int | None:
-        """Return the bytes of an output tensor, as of the last `look`."""
-        return self._outputs[tensor] if tensor < len(self._outputs) else None
-
-    def input_type(self, tensor: int) -> int | None:
-        """Return the raw type of an input tensor, as of the last `look`; None if unknown."""
-        return _raw_type(self._tensors.inputs, tensor)
-
-    def output_type(self, tensor: int) -> int | None:
-        """Return the raw type of an output tensor, as of the last `look`; None if unknown."""
-        return _raw_type(self._tensors.outputs, tensor)
-
     async def look(self) -> None:
         """Ask for the tensors; an engine without a model has none."""
         self._changed = False
-        before = self._inputs, self._outputs, self._tensors
         status, data = await get_command(self._end, Command.GET_SPEC)
         spec = Spec.from_bytes(data) if status is Status.OKAY else Spec()
-        self._inputs = await self._lengths(Command.GET_INPUT_TENSOR_LENGTH, spec.input_bytes)
-        self._outputs = await self._lengths(Command.GET_OUTPUT_TENSOR_LENGTH, spec.output_bytes)
-        self._tensors = TensorDescriptions()
-        if self._inputs:
+        inputs = await self._lengths(Command.GET_INPUT_TENSOR_LENGTH, spec.input_bytes)
+        outputs = await self._lengths(Command.GET_OUTPUT_TENSOR_LENGTH, spec.output_bytes)
+        tensors = TensorDescriptions()
+        if inputs:
             status, data = await get_command(self._end, Command.GET_TENSORS)
             if status is Status.OKAY:
-                self._tensors = TensorDescriptions.from_bytes(data)
-        if not self.models or before != (self._inputs, self._outputs, self._tensors):
+                tensors = TensorDescriptions.from_bytes(data)
+        self.inputs, self.outputs = _tensors(inputs, tensors.inputs), _tensors(outputs, tensors.outputs)
+        if self._seen != (inputs, outputs, tensors):
+            self._seen = inputs, outputs, tensors
             self.models += 1
             self._jobs.clear()
 
@@ -140,6 +126,10 @@ class EngineClient:
             status, job.output = await get_command(self._end, Command.GET_OUTPUT_TENSOR, job.output_tensor)
         if status is not Status.OKAY:
             job.error = status.name or f"status {int(status):#x}"
+
+
+def _tensors(sizes: Sequence[int], described: Sequence[TensorDescription]) -> tuple[EngineTensor, ...]:
+    return tuple(EngineTensor(size, _raw_type(described, number)) for number, size in enumerate(sizes))
 
 
 def _raw_type(tensors: Sequence[TensorDescription], number: int) -> int | None:

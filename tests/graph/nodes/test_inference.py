@@ -3,26 +3,17 @@
 import numpy as np
 import pytest
 
-from aisrv.graph.nodes.inference import Inference, Job, OnError
+from aisrv.graph.nodes.inference import EngineTensor, Inference, Job, OnError
 from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup
 from tests.support.graphs import S8, S16, U8, form
 
 
 class Engine:
+    inputs = (EngineTensor(4, S8),)
+    outputs = (EngineTensor(2, S8),)
+
     def __init__(self) -> None:
         self.jobs: list[Job] = []
-
-    def input_bytes(self, tensor: int) -> int | None:
-        return 4 if tensor == 0 else None
-
-    def output_bytes(self, tensor: int) -> int | None:
-        return 2 if tensor == 0 else None
-
-    def input_type(self, _: int) -> int | None:
-        return S8
-
-    def output_type(self, _: int) -> int | None:
-        return S8
 
     def submit(self, job: Job) -> None:
         self.jobs.append(job)

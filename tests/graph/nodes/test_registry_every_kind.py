@@ -10,7 +10,7 @@ import pytest
 
 from aisrv.graph.compiler.compile import compile_text
 from aisrv.graph.errors import GraphError
-from aisrv.graph.nodes.inference import NAME, Inference, Job
+from aisrv.graph.nodes.inference import NAME, EngineTensor, Inference, Job
 from aisrv.graph.nodes.registry import STANDARD_NODES, Registry, can_run
 from aisrv.graph.platform.manifests import SHIPPED_PLATFORM, Platform, load_platform
 from aisrv.graph.run.scheduler import Interpreter
@@ -37,22 +37,11 @@ class Engine:
     """An engine that answers at once, whatever the lengths of its tensors."""
 
     def __init__(self, frames: tuple[int, int]) -> None:
-        self._frames = frames
-
-    def input_bytes(self, _: int) -> int:
-        return self._frames[0]
-
-    def output_bytes(self, _: int) -> int:
-        return self._frames[1]
-
-    def input_type(self, _: int) -> int | None:
-        return S8
-
-    def output_type(self, _: int) -> int | None:
-        return S8
+        self.inputs = (EngineTensor(frames[0], S8),)
+        self.outputs = (EngineTensor(frames[1], S8),)
 
     def submit(self, job: Job) -> None:
-        job.output, job.entered = bytes(self._frames[1]), True
+        job.output, job.entered = bytes(self.outputs[0].size), True
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,7 @@ _NEW_MODEL: Final = frozenset((*_SET_MODEL.values(), *_SET_MODEL_FLASH.values())
 
 
 class Wire(Protocol):
-    """How commands travel: `Exchange` over USB, `SpiExchange` over SPI, `JacdacExchange` over Jacdac."""
+    """Way of commands: `Exchange` over USB, `SpiExchange` over SPI, `JacdacExchange` over Jacdac."""
 
     @property
     def as_float32(self) -> bool:
@@ -176,7 +176,7 @@ class AiServer:
 
     @property
     def id(self) -> int:
-        """What GET_ID answers: 0x12345678 for every AI server."""
+        """Answer of GET_ID: 0x12345678 for every AI server."""
         return self._ask(Command.GET_ID, _word)
 
     def status(self) -> Status:

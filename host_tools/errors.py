@@ -1,4 +1,4 @@
-"""What the host library raises: one family, `HostError`, for the way to the device and for its answers.
+"""Errors of the host library: one family, `HostError`, for the way to the device and for its answers.
 
 The status bits of a failed command follow "XCORE AI server: numbers and wire behavior", section Commands.
 Other people's programs load this module through `host_tools/standins/injection`: it suits Python 3.10.
@@ -44,7 +44,7 @@ class TransferError(HostError):
     """A transfer failed, or brought bytes that the protocol does not allow."""
 
     writes_done = 0
-    """In an exchange, how many transfers had ended well before."""
+    """Number of transfers of an exchange that had ended well before."""
 
     def __init__(self, message: str, *, status: int = 0, transferred: int = 0) -> None:
         """Say what failed; `status` is a negative errno value of Linux or 0, `transferred` is in bytes."""
@@ -88,7 +88,7 @@ class TensorError(HostError):
 
 
 class NotRunError(HostError):
-    """What an inference leaves was asked for before there was one."""
+    """Results were asked for before any inference."""
 
 
 class CommandError(HostError):

@@ -1,4 +1,4 @@
-"""What a host knows of the model on an engine: its tensors, operators and classes."""
+"""A host's knowledge of the model on an engine: its tensors, operators and classes."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
@@ -19,7 +19,7 @@ class ModelSummary:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     operators: tuple[str, ...] = ()
-    """In execution order; none where the device alone was asked."""
+    """Operators in execution order; none if the device alone was asked."""
     labels: tuple[str, ...] = ()
     """Names of the classes, from class 0; none where the file has none."""
 

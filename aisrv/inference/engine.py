@@ -232,7 +232,7 @@ class InferenceEngine:
 
     @property
     def host_seconds(self) -> float | None:
-        """How long this host took for the last run, None before the first; says nothing about the device."""
+        """Seconds of the last run on this host, None before the first; says nothing about the device."""
         return self._host_seconds
 
     @property

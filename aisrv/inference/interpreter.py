@@ -99,7 +99,7 @@ class Confinement(Enum):
     AFTER_LOAD = "when the model is loaded"
     """Later, for interpreters that compile what a model needs, and read models with code of their own."""
     EMULATOR = "before the model is loaded, with threads and executable memory"
-    """As usual but for emulators, which make code as they run and stop it from a thread."""
+    """The rule, except for emulators, which make code as they run and stop it from a thread."""
     EMULATOR_AFTER_LOAD = "when the model is loaded, with threads and executable memory"
     """Both, for backends of kernels that may do either."""
     NONE = "never"

@@ -41,7 +41,7 @@ _LARGEST_SHIFT: Final = 31
 
 
 class Rounding(enum.Enum):
-    """How a product with a multiplier is rounded: twice (TensorFlow Lite Micro's default), or once."""
+    """Rounding of a product with a multiplier: twice (TensorFlow Lite Micro's default), or once."""
 
     DOUBLE = "double"
     """Twice, as TensorFlow Lite Micro does by default."""

@@ -188,7 +188,7 @@ def buffers(params: Params) -> Iterator[tuple[str, memoryview]]:
 
 
 def address(buffer: memoryview) -> int:
-    """Where a buffer that is not empty starts in memory."""
+    """Return the address of a buffer that is not empty."""
     import numpy as np
 
     return int(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])

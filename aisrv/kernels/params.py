@@ -33,7 +33,7 @@ class ElementType:
 
     name: str
     format: str
-    """Its format in a memoryview."""
+    """Format in a memoryview."""
     low: int
     """The lowest value."""
     high: int
@@ -46,12 +46,12 @@ INT16: Final = ElementType("int16", "h", -(1 << 15), (1 << 15) - 1)
 
 
 class ScaleProduct(enum.Enum):
-    """How the scale of an input is multiplied by that of weights as a whole."""
+    """Precision of the product of an input's scale and that of weights as a whole."""
 
     DOUBLE = "double"
-    """In double precision, as TensorFlow Lite Micro does today."""
+    """Double precision, as TensorFlow Lite Micro does today."""
     FLOAT32 = "float32"
-    """In float32, as earlier versions do, those of devices among them, and TensorFlow Lite."""
+    """Float32, as earlier versions do, those of devices among them, and TensorFlow Lite."""
 
 
 class FusedActivation(enum.Enum):
@@ -91,7 +91,7 @@ class PerChannelQuantParam:
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionParams:
-    """What CONV_2D and DEPTHWISE_CONV_2D have in common."""
+    """Common parameters of CONV_2D and DEPTHWISE_CONV_2D."""
 
     input: Buffer
     """The input, NHWC."""
@@ -123,7 +123,7 @@ class ConvolutionParams:
     dilation_h_factor: int
     """Rows from one tap of a window to the next."""
     padding: Padding
-    """How windows treat the border."""
+    """Treatment of the border by windows."""
     activation: FusedActivation
     """The activation that ends the operator."""
     scratch: Buffer = field(default=NO_SCRATCH, kw_only=True)
@@ -170,7 +170,7 @@ class FullyConnectedParams:
     activation: FusedActivation
     """The activation that ends the operator."""
     scale_product: ScaleProduct = ScaleProduct.DOUBLE
-    """How the scale of the input is multiplied by that of the weights as a whole."""
+    """Precision of the product of the input's scale and that of the weights as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class PoolParams:
     filter_h: int
     """Rows of a window."""
     padding: Padding
-    """How windows treat the border."""
+    """Treatment of the border by windows."""
     activation: FusedActivation
     """The activation that ends the operator."""
 
@@ -218,14 +218,14 @@ class SoftmaxParams:
     output_quant: QuantParam
     """Quantization of the output."""
     beta: float
-    """What the inputs are multiplied by."""
+    """Factor of the inputs."""
     scratch: Buffer = NO_SCRATCH
     """Memory that the kernel may use; as long as the scratch query said."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElementwiseParams:
-    """What ADD and MUL have in common."""
+    """Common parameters of ADD and MUL."""
 
     input1: Buffer
     """The first input."""
@@ -263,7 +263,7 @@ class PadParams:
     output: Buffer
     """The pictures with their borders."""
     output_shape: Shape4
-    """As of the input, borders included."""
+    """Shape of the input, borders included."""
     top: int
     """Rows of border above."""
     left: int

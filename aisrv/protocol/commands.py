@@ -45,7 +45,7 @@ class AisrvPacket(Packet, byte_order="<", error=ProtocolError):
 
 
 class Spi(enum.Enum):
-    """What a command is over SPI."""
+    """Form of a command over SPI."""
 
     SILENT = "silent"
     """A transaction without effect."""
@@ -60,7 +60,7 @@ class Spi(enum.Enum):
 
 
 class Fetched(enum.Enum):
-    """When an SPI port asks its engine for what it answers a master."""
+    """Moments at which an SPI port asks its engine for an answer to a master."""
 
     AT_START = "at start"
     """Once: it never changes."""
@@ -71,7 +71,7 @@ class Fetched(enum.Enum):
 
 
 class Varies(enum.Enum):
-    """What of an answer differs from run to run."""
+    """Part of an answer that differs from run to run."""
 
     NOTHING = "nothing"
     """All is the same."""
@@ -82,18 +82,18 @@ class Varies(enum.Enum):
 
 
 class Declared(NamedTuple):
-    """What is said of a command besides its name, the string below it and its handler in the engine."""
+    """Properties of a command besides its name, the string below it and its handler in the engine."""
 
     code: int
     """Bit 7 set: the host writes data (SET); clear: it reads (GET)."""
     spi: Spi | None = None
-    """What it is over SPI; None where SPI refuses it."""
+    """Form over SPI; None if SPI refuses it."""
     size: int | Callable[[Spec], int] | None = None
     """Bytes that an SPI host reads of the answer, or the number that IN_SPEC answers; a spec may say it."""
     fetched: Fetched | None = None
-    """When the SPI port asks for it; None where the port knows itself."""
+    """Moment at which the SPI port asks for it; None if the port knows itself."""
     varies: Varies = Varies.NOTHING
-    """What of the answer differs from run to run."""
+    """Part of the answer that differs from run to run."""
 
 
 class Command(enum.IntEnum):
@@ -103,13 +103,13 @@ class Command(enum.IntEnum):
     """
 
     spi: Spi | None
-    """What it is over SPI; None where SPI refuses it."""
+    """Form over SPI; None if SPI refuses it."""
     size: int | Callable[[Spec], int] | None
     """See `Declared.size`."""
     fetched: Fetched | None
-    """When the SPI port asks for it; None where the port knows itself."""
+    """Moment at which the SPI port asks for it; None if the port knows itself."""
     varies: Varies
-    """What of the answer differs from run to run."""
+    """Part of the answer that differs from run to run."""
 
     def __new__(cls, code: int, *more: Any) -> Self:  # noqa: ANN401 - the fields of `Declared`
         """Make a member of what is `Declared`."""
@@ -267,7 +267,7 @@ class AcquireMode(enum.IntEnum):
 
 
 class GpioMode(enum.IntEnum):
-    """How an engine drives its GPIO outputs from output tensor 0."""
+    """Rule by which an engine drives its GPIO outputs from output tensor 0."""
 
     NONE = 0
     """An output is high where its element is above its threshold."""
@@ -350,7 +350,7 @@ class RegisterWrite(AisrvPacket, name="a register write"):
     register: U8
     """The register's number."""
     value: U8
-    """What it becomes."""
+    """New value."""
 
 
 class GpioThreshold(AisrvPacket, name="a threshold"):

@@ -106,10 +106,7 @@ def _get_command(c: ChanEnd, command: int, tensor: int) -> Steps[tuple[Status, b
 
 
 async def set_large(c: ChanEnd, command: int, tensor: int, data: bytes | memoryview) -> Status:
-    """As `set_command`, which lets no other task run where the engine takes the data at once; this does.
-
-    `command`, `tensor` and `data` are as there.
-    """
+    """Run `set_command` and let other tasks run, which that does not if the engine takes the data at once."""
     if len(data) <= AT_ONCE:
         return await set_command(c, command, tensor, data)
     await begin_set(c, command, tensor)
@@ -123,9 +120,9 @@ async def set_large(c: ChanEnd, command: int, tensor: int, data: bytes | memoryv
 
 
 async def get_large(c: ChanEnd, command: int, tensor: int = 0) -> tuple[Status, bytes | memoryview]:
-    """As `get_command`, which lets no other task run where the data are there; this does.
+    """Run `get_command` and let other tasks run, which that does not if the data are there.
 
-    Data of more than AT_ONCE bytes are a view of memory of their own. `command` and `tensor` are as there.
+    Data of more than AT_ONCE bytes are a view of memory of their own.
     """
     status, data, last = await begin_get(c, command, tensor, AT_ONCE)
     if last:

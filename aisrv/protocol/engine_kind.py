@@ -1,4 +1,4 @@
-"""What runs an engine's models, as a value: the kind of interpreter apart from its options.
+"""Kind of an engine's interpreter, apart from its options, as a value.
 
 Users write it as text, on the command line and in board files, and so does a device on the command line of a
 worker process:
@@ -51,7 +51,7 @@ class EngineKind:
     core: str | None = None
     """Core of `relocatable` by name; None is the default one."""
     mode: str | None = None
-    """How `relocatable` installs an image, one of INSTALL_MODES; None is "xip"."""
+    """Installation of images by `relocatable`, one of INSTALL_MODES; None is "xip"."""
 
     def __post_init__(self) -> None:
         """Check the fields."""

@@ -18,7 +18,7 @@ from aisrv.values.packet import U32, Wire
 
 
 class ModelMemory(enum.Enum):
-    """Where the host puts a model: SET_MODEL_ARENA or SET_MODEL_EXT."""
+    """Memory in which the host puts a model: SET_MODEL_ARENA or SET_MODEL_EXT."""
 
     ARENA = "arena"
     """The tensor arena."""
@@ -53,7 +53,7 @@ class MemoryMap(AisrvPacket, name="a memory map"):
     arena_bytes: U32
     external_bytes: U32
     model_memory: Annotated[ModelMemory | None, Wire("I", _memory, _NUMBERS.__getitem__)] = None
-    """Where the model is; None where none is loaded."""
+    """Memory of the model; None if none is loaded."""
     model_bytes: U32 = 0
     head_bytes: U32 = 0
     """Bytes of the tensors' data."""
@@ -74,7 +74,7 @@ class MemoryMap(AisrvPacket, name="a memory map"):
 
     @property
     def tensor_arena(self) -> MemoryRegion:
-        """What the model leaves of the arena: head, free bytes and tail."""
+        """Rest of the arena besides the model: head, free bytes and tail."""
         return MemoryRegion(ModelMemory.ARENA, self._start, self.arena_bytes - self._start)
 
     @property

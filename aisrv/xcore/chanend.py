@@ -22,7 +22,7 @@ _ANSWERED: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class ChanEndStatistics:
-    """How a channel end stands at one moment."""
+    """State of a channel end at one moment."""
 
     tokens_queued: int
     """Tokens received but not yet read."""

@@ -25,7 +25,7 @@ MOST_NODES: Final = 1 << 14
 
 
 class NodeStatistics(Struct, frozen=True):
-    """How a node stands at one moment."""
+    """State of a node at one moment."""
 
     ticks: int
     """Ticks of 10 ns since it started."""

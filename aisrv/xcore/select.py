@@ -28,7 +28,7 @@ class Selectable(Protocol):
 
     @property
     def runtime(self) -> Runtime:
-        """What it shares with the other resources of its node."""
+        """Runtime that all resources of its node share."""
 
     @property
     def name(self) -> str:
@@ -60,13 +60,13 @@ OnCall = Callable[[Call], Answer | None]
 
 
 class SelectStatistics(Struct, frozen=True):
-    """How a select stands at one moment."""
+    """State of a select at one moment."""
 
     cases: int
     cases_enabled: int
     """Cases whose guard holds now, or that have none."""
     events_ready: int
-    """Of these, cases whose event is there."""
+    """Enabled cases whose event is there."""
     waiting: bool
     """Whether a core is parked in it."""
 
@@ -101,7 +101,7 @@ class Selection:
 
     @property
     def name(self) -> str:
-        """What a core in it waits for, as deadlock reports give it."""
+        """Name of what a core in it waits for, as deadlock reports give it."""
         return " or ".join(event.name for event in self._enabled()) or "no case whose guard holds"
 
     async def wait(self) -> Event:

@@ -63,7 +63,7 @@ class Tile:
 
     @property
     def cores(self) -> tuple[Core, ...]:
-        """Those cores, by number; one that a trap halted is still among them."""
+        """Cores in use, by number; one that a trap halted is still among them."""
         return tuple(self._taken[number] for number in sorted(self._taken))
 
     @property

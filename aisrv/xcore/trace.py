@@ -23,7 +23,7 @@ class TracedEnd(Resource, Protocol):
 
     @property
     def resource_id(self) -> int:
-        """Its resource id."""
+        """Resource id."""
 
 
 class Tracer:

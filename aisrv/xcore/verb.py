@@ -51,10 +51,9 @@ def verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> "Callable[Concatenate[
 
 
 def whole_verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> "Callable[Concatenate[C, P], Verb[T]]":
-    """As `verb`, for one that must come to its end, as the other side waits for that.
+    """Make a verb, as `verb` does, of steps that must come to their end, as the other side waits for that.
 
-    Where its task is cancelled it goes on by itself, and finds `ChanEnd.is_left`; the next verb on the end
-    waits. `steps` is that function.
+    If its task is cancelled they go on alone, and find `ChanEnd.is_left`; the next verb on the end waits.
     """
     name = steps.__name__.removeprefix("_")
 

@@ -218,7 +218,7 @@ def slot_bytes(partition_bytes: int, sector_bytes: int) -> int:
 
 
 def slot_start(partition_bytes: int, sector_bytes: int, slot: Slot, image_bytes: int) -> int:
-    """Where a slot begins; raises BootImageError if an image of that many bytes does not fit in."""
+    """Return the start of a slot. Raises BootImageError if an image of that many bytes does not fit in."""
     size = slot_bytes(partition_bytes, sector_bytes)
     if image_bytes > size:
         raise BootImageError(f"{slot.name.lower()} image of {image_bytes} bytes, the slot has {size}")

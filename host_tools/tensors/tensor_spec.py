@@ -1,4 +1,4 @@
-"""What a tensor's bytes mean: shape, element type and quantization.
+"""Meaning of a tensor's bytes: shape, element type and quantization.
 
 A quantized tensor holds integers that stand for real numbers: real = scale * (integer - zero point). Real
 numbers are quantized as TensorFlow Lite's QUANTIZE operator does it: divided by the scale in float32, rounded
@@ -23,7 +23,7 @@ DTYPES: Final = ("int8", "uint8", "int16", "int32", "int64", "float32")
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """What the bytes of a tensor mean. `scale` is None where it holds no quantized real numbers.
+    """Meaning of a tensor's bytes. `scale` is None if it holds no quantized real numbers.
 
     `data` and `floats` of its methods are all bytes of a tensor.
     """
@@ -36,7 +36,7 @@ class TensorSpec:
     zero_point: int = 0
     """The integer that stands for 0."""
     name: str = ""
-    """What the model calls the tensor."""
+    """Name of the tensor in the model."""
 
     @property
     def nbytes(self) -> int:

@@ -23,7 +23,7 @@ class OperatorTime(NamedTuple):
 
     @property
     def microseconds(self) -> float:
-        """How long it took, in microseconds."""
+        """Time in microseconds."""
         return self.ticks / self.reference_mhz
 
     @property

@@ -1,4 +1,4 @@
-"""What a transport is: the bulk endpoints of one device, however they are reached, and requests to any."""
+"""Interface of transports: the bulk endpoints of one device, and requests to any endpoint."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -79,13 +79,13 @@ class DeviceInfo:
 
     address: str
     product: str = ""
-    """What the device calls itself."""
+    """Product name from the device."""
     manufacturer: str = ""
-    """Who made it."""
+    """Manufacturer's name from the device."""
     serial: str = ""
-    """Its serial number; empty where it has none."""
+    """Serial number; empty if it has none."""
     note: str = ""
-    """Why the device could not be asked for its names, if so."""
+    """Reason why the device could not be asked for its names, if so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Request:
 
     endpoint: int
     data: bytes = b""
-    """What an OUT request sends."""
+    """Data of an OUT request."""
     room: int = 0
     """Bytes that an IN request has room for."""
     setup: bytes = b""
@@ -105,7 +105,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a request ended: 0 or a negative errno of Linux, the bytes that moved, and those that came."""
+    """Result of a request: 0 or a negative errno of Linux, the bytes moved, and the data received."""
 
     status: int
     length: int

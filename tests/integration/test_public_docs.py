@@ -1,7 +1,8 @@
 """The public API, which docs/reference/api lists: its docstrings say what names and types cannot.
 
-Numbers have units, arrays have shapes, and errors that a function raises itself are named. No sentence says
-a name a second time. A method without a docstring has that of the method that it overrides.
+Numbers have units, arrays have shapes, and errors that a function raises itself are named. A docstring begins
+with a noun or a verb, and no sentence says a name a second time. A method without a docstring has that of the
+method that it overrides.
 """
 
 import ast
@@ -58,6 +59,12 @@ UNITS = re.compile(
 SHAPES = re.compile(
     r"\bshaped?\b|\[\w+(, \w+)*\]|\(\w+(, \w+)+\)|\b(dimension|row|column)s?\b|\b(flat|one-dimensional)\b"
 )
+NEITHER_NOUN_NOR_VERB = re.compile(
+    r"(as|by|for|from|here|how|if|in|its?|not|of|on|so|than|that|there|these|they|this|those|to|until|what"
+    r"|whatever|when|where|which|while|who|whoever|whose|why|with)\b",
+    re.IGNORECASE,
+)
+"""First words of what leaves open what it speaks of."""
 EMPTY = re.compile(r"(an?|all|and|are|as|at|be|by|each|for|in|is|its?|of|on|one|or|that|the|this|to|which)")
 
 
@@ -224,6 +231,14 @@ def test_arrays_have_shapes(name: str) -> None:
         f"{each.owner}: {each.name}"
         for each in found
         if is_array(each.annotation) and not SHAPES.search(each.text)
+    ] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings_begin_with_a_noun_or_a_verb(name: str) -> None:
+    found = docstrings(importlib.import_module(name))
+    assert [
+        f"{owner}: {text.splitlines()[0]}" for owner, text in found if NEITHER_NOUN_NOR_VERB.match(text)
     ] == []
 
 

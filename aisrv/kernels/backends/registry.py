@@ -44,7 +44,7 @@ MOST_THREADS: Final = 64
 
 
 class BackendError(KernelError):
-    """There is no backend of that name, or it cannot be loaded; the message says what to do."""
+    """A backend that is unknown, or cannot be loaded; the message says what to do."""
 
 
 def backend_names() -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""From a model file to an executable graph.
+"""Conversion of a model file to an executable network.
 
 Whatever the bytes are, the answer is a Graph or a GraphError: indices, shapes, sizes, quantization and
 buffers are checked before a kernel is prepared, and `arena_bytes` bounds the memory that tensors take. What a

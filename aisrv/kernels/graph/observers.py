@@ -128,7 +128,7 @@ class Work(NamedTuple):
     macs: int
     """Multiply-accumulates of convolutions and fully connected layers; taps outside of an input count."""
     bytes_read: int
-    """Of its inputs, constants included, each once."""
+    """Bytes of its inputs, constants included, each once."""
     bytes_written: int
 
 
@@ -151,12 +151,12 @@ def _macs(model: Model, operator: Operator) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCost:
-    """What one operator took on this host; that says nothing about the device."""
+    """Time of one operator on this host; that says nothing about the device."""
 
     index: int
-    """Its place in execution order."""
+    """Position in execution order."""
     name: str
-    """What it computes, such as CONV_2D."""
+    """Name of the operation, such as CONV_2D."""
     seconds: float
     """Median over the runs."""
     work: Work

@@ -88,7 +88,7 @@ _SAMPLES: Final = ("window", "hop", "scale", "zero", "type", "loop", *_PACING)
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """What texts of a scheme may say; `opening` has what opens them."""
+    """Options of a scheme's texts; `opening` has the functions that open them."""
 
     options: tuple[str, ...]
     check: "Callable[[SourceSpec], object] | None" = None

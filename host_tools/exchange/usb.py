@@ -11,6 +11,7 @@ Source: "XCORE AI server: numbers and wire behavior", section USB framing.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from aisrv.protocol.commands import (
@@ -185,7 +186,7 @@ class Exchange:
         return _Step(command, tensor, writes)
 
     def _packet(self, command: int, tensor: int) -> bytes:
-        return bytes(CommandPacket(command, self.engine, tensor, self.dialect))
+        return _packet(command, self.engine, tensor, self.dialect)
 
     def _receive_all(self) -> bytes:
         """Receive an answer of any length: reads of growing size, the last of which comes back short."""
@@ -243,6 +244,11 @@ class Exchange:
         except TransferStall:
             self.transport.clear_halts()
             return None
+
+
+@lru_cache(256)
+def _packet(command: int, engine: int, tensor: int, dialect: Dialect) -> bytes:
+    return bytes(CommandPacket(command, engine, tensor, dialect))
 
 
 def _read_sizes() -> Iterator[int]:

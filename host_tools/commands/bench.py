@@ -1,6 +1,5 @@
 """Speed of a device: bench. Each measurement repeats one operation and keeps the time of every run."""
 
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,6 +30,8 @@ class Measurement:
     @property
     def median(self) -> float:
         """Seconds of the run in the middle."""
+        import statistics
+
         return statistics.median(self.seconds)
 
     @property

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from tflite import BuiltinOperator
 
 from aisrv.kernels.arithmetic import float32
-from aisrv.kernels.graph.operators import OPERATORS
 from aisrv.kernels.windows import window
 from aisrv.model import Padding, TensorType
 from aisrv.model.values import Tensor
@@ -230,18 +229,10 @@ STEPS: Final[Mapping[TensorType, Mapping[str, Callable[[Recipe], None]]]] = Mapp
 )
 """How operators are drawn, by the type of activations and their names."""
 
-NOT_DRAWN: Final = {
-    "VAR_HANDLE": "names its variable, which our writer of models cannot",
-    "READ_VARIABLE": "reads what VAR_HANDLE names",
-    "ASSIGN_VARIABLE": "writes what VAR_HANDLE names",
-    "CALL_ONCE": "has variables assigned in another subgraph",
-}
-"""Operators that no network has, each with the reason."""
-
 
 def drawn_operators(activations: TensorType) -> list[str]:
     """The operators of graphs that networks of such activations are made of."""
-    return sorted(name for name in OPERATORS if name in STEPS[activations])
+    return sorted(STEPS[activations])
 
 
 def random_network(

@@ -1,0 +1,29 @@
+"""The example of docs/inside/kernel-operator.md: as it stands there, beside TensorFlow Lite Micro."""
+
+import re
+from typing import Any
+
+import pytest
+
+import tests.support.graph_runs
+import tests.support.models
+from aisrv.kernels.graph import load, operator_node, operators
+from aisrv.kernels.graph.operators.floats import elements
+from aisrv.model import TensorType
+from tests.support.paths import ROOT
+
+PAGE = (ROOT / "docs/inside/kernel-operator.md").read_text()
+SHORT, WRITTEN_OUT, ROW, TEST = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("function", [SHORT, WRITTEN_OUT], ids=["short", "written-out"])
+def test_example(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict[str, Any] = {**vars(operator_node), **vars(elements), "TensorType": TensorType}
+    exec(function, names)
+    monkeypatch.setattr(elements, "square", names["square"], raising=False)
+    exec(f"rows = {{{ROW}}}", {**vars(operators)}, names)
+    for module in (operators, load):
+        monkeypatch.setattr(module, "OPERATORS", {**operators.OPERATORS, **names["rows"]})
+    namespace: dict[str, Any] = {**vars(tests.support.graph_runs), **vars(tests.support.models)}
+    exec(f"import numpy as np\nfrom tflite import BuiltinOperator, TensorType\n{TEST}", namespace)
+    namespace["test_square"]()

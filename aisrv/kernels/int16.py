@@ -51,7 +51,7 @@ def multiply_wide(value: int, multiplier: Multiplier) -> int:
 
 
 def is_wide(bias: Bias | None) -> bool:
-    """Whether accumulators have 64 bits."""
+    """Tell whether accumulators have 64 bits."""
     return bias is None or bias.format == "q"
 
 

@@ -80,52 +80,38 @@ class QuantParam:
 
 @dataclass(frozen=True, slots=True)
 class PerChannelQuantParam:
-    """One scale and zero point for each index of a dimension."""
+    """A float32 scale and an integer zero point for each index of a dimension."""
 
     scales: tuple[float, ...]
-    """A float32 for each index."""
     zero_points: tuple[int, ...]
-    """An integer for each index."""
     quantized_dimension: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionParams:
-    """Common parameters of CONV_2D and DEPTHWISE_CONV_2D."""
+    """Parameters that CONV_2D and DEPTHWISE_CONV_2D share.
+
+    Without `weights_per_channel_quant`, of output channels, the weights have one scale; without a bias it is
+    zeros. Strides are pixels from one window to the next, dilations from one tap of a window to the next.
+    """
 
     input: Buffer
-    """The input, NHWC."""
     input_shape: Shape4
-    """[N, H, W, C] of the input."""
     input_quant: QuantParam
-    """Quantization of the input."""
     weights: Buffer
-    """The weights, OHWI."""
     weights_shape: Shape4
     weights_quant: QuantParam
-    """Quantization of the weights as a whole."""
     weights_per_channel_quant: PerChannelQuantParam | None
-    """Quantization of the weights by output channel; None: as a whole."""
     bias: Bias | None
-    """One word for each output channel; None: zeros."""
     output: Buffer
-    """The output, NHWC."""
     output_shape: Shape4
-    """[N, H, W, C] of the output."""
     output_quant: QuantParam
-    """Quantization of the output."""
     stride_w: int
-    """Columns from one window to the next."""
     stride_h: int
-    """Rows from one window to the next."""
     dilation_w_factor: int
-    """Columns from one tap of a window to the next."""
     dilation_h_factor: int
-    """Rows from one tap of a window to the next."""
     padding: Padding
-    """Treatment of the border by windows."""
     activation: FusedActivation
-    """The activation that ends the operator."""
     scratch: Buffer = field(default=NO_SCRATCH, kw_only=True)
     """Memory that the kernel may use; as long as the scratch query said."""
 
@@ -137,109 +123,82 @@ class Conv2dParams(ConvolutionParams):
 
 @dataclass(frozen=True, slots=True)
 class DepthwiseConv2dParams(ConvolutionParams):
-    """DEPTHWISE_CONV_2D: weights [1, KH, KW, Cin * depth_multiplier]."""
+    """DEPTHWISE_CONV_2D: weights [1, KH, KW, Cin * depth_multiplier].
+
+    Each input channel makes `depth_multiplier` output channels, one beside the other.
+    """
 
     depth_multiplier: int
-    """Output channels of each input channel."""
 
 
 @dataclass(frozen=True, slots=True)
 class FullyConnectedParams:
-    """FULLY_CONNECTED: weights [output_depth, in]; the batch is len(input) / in."""
+    """FULLY_CONNECTED: input [batch, in], weights [output_depth, in], output [batch, output_depth].
+
+    Without `weights_per_channel_quant`, of outputs, the weights have one scale; without a bias it is zeros.
+    `scale_product` is of the input's scale and that of the weights as a whole.
+    """
 
     input: Buffer
-    """Rows of numbers."""
     input_quant: QuantParam
-    """Quantization of the input."""
     weights: Buffer
-    """The weights, a row for each output."""
     weights_shape: tuple[int, int]
-    """[output_depth, in]."""
     weights_quant: QuantParam
-    """Quantization of the weights as a whole."""
     weights_per_channel_quant: PerChannelQuantParam | None
-    """Quantization of the weights by output; None: as a whole."""
     bias: Bias | None
-    """One word for each output; None: zeros."""
     output: Buffer
-    """Rows of `output_depth` numbers."""
     output_depth: int
-    """Outputs of a row."""
     output_quant: QuantParam
-    """Quantization of the output."""
     activation: FusedActivation
-    """The activation that ends the operator."""
     scale_product: ScaleProduct = ScaleProduct.DOUBLE
-    """Precision of the product of the input's scale and that of the weights as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolParams:
-    """AVERAGE_POOL_2D and MAX_POOL_2D: input and output are quantized alike."""
+    """AVERAGE_POOL_2D and MAX_POOL_2D: input and output are quantized alike.
+
+    Windows are of `filter_h` by `filter_w` pixels, and begin `stride_h` and `stride_w` pixels apart.
+    """
 
     input: Buffer
-    """The input, NHWC."""
     input_shape: Shape4
-    """[N, H, W, C] of the input."""
     input_quant: QuantParam
-    """Quantization of the input."""
     output: Buffer
-    """The output, NHWC."""
     output_shape: Shape4
-    """[N, H, W, C] of the output."""
     output_quant: QuantParam
-    """Quantization of the output."""
     stride_w: int
-    """Columns from one window to the next."""
     stride_h: int
-    """Rows from one window to the next."""
     filter_w: int
-    """Columns of a window."""
     filter_h: int
-    """Rows of a window."""
     padding: Padding
-    """Treatment of the border by windows."""
     activation: FusedActivation
-    """The activation that ends the operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxParams:
-    """SOFTMAX over rows: input_shape is [batch, classes]."""
+    """SOFTMAX over rows, [batch, classes], of `beta` times the input."""
 
     input: Buffer
-    """Rows of numbers."""
     input_shape: tuple[int, int]
-    """[batch, classes]."""
     input_quant: QuantParam
-    """Quantization of the input."""
     output: Buffer
-    """Rows of probabilities."""
     output_quant: QuantParam
-    """Quantization of the output."""
     beta: float
-    """Factor of the inputs."""
     scratch: Buffer = NO_SCRATCH
     """Memory that the kernel may use; as long as the scratch query said."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElementwiseParams:
-    """Common parameters of ADD and MUL."""
+    """Parameters that ADD and MUL share."""
 
     input1: Buffer
-    """The first input."""
     input1_quant: QuantParam
-    """Quantization of the first input."""
     input2: Buffer
-    """The second input."""
     input2_quant: QuantParam
-    """Quantization of the second input."""
     output: Buffer
     output_quant: QuantParam
-    """Quantization of the output."""
     activation: FusedActivation
-    """The activation that ends the operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,19 +213,15 @@ class MulParams(ElementwiseParams):
 
 @dataclass(frozen=True, slots=True)
 class PadParams:
-    """PAD of the height and the width of pictures; the last extent of both shapes is a pixel's bytes."""
+    """PAD of the height and the width of pictures, [batch, height, width, bytes of a pixel].
+
+    `top` and `left` are pixels of the border, `fill` is its byte, signed.
+    """
 
     input: Buffer
-    """The pictures."""
     input_shape: Shape4
-    """Batch, height, width and bytes of a pixel."""
     output: Buffer
-    """The pictures with their borders."""
     output_shape: Shape4
-    """Shape of the input, borders included."""
     top: int
-    """Rows of border above."""
     left: int
-    """Columns of border on the left."""
     fill: int
-    """The byte of the border, signed."""

@@ -28,7 +28,7 @@ class CellUpdate:
     sigmoid: Words
     """By the 16 bits of a gate's sum, 15 bits after the point."""
     tanh: Words
-    """As `sigmoid`, for the candidate."""
+    """Table of the candidate, as `sigmoid`."""
     cell_tanh: Words
     """By the 16 bits of a cell's state, 15 bits after the point."""
     forget: Multiplier
@@ -57,15 +57,15 @@ class LstmParams:
     input_zero: int
     state_zero: int
     weights: Reals
-    """Of the input, [inputs, 4 * units]."""
+    """Weights of the input, [inputs, 4 * units]."""
     recurrent: Reals
-    """Of the hidden state, [units, 4 * units]."""
+    """Weights of the hidden state, [units, 4 * units]."""
     bias: Words
     """[4 * units]."""
     input_multipliers: Sequence[Multiplier]
     """For each column, from sums to steps of 2**-12."""
     state_multipliers: Sequence[Multiplier]
-    """As those of the input."""
+    """Factors of the hidden state's sums, as of the input's."""
     update: CellUpdate
 
 

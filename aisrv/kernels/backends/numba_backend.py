@@ -117,4 +117,4 @@ COMPILED: Final[dict[str, Function]] = {
     "add": add,
     "mul": mul,
 }
-"""What is faster in loops of its own."""
+"""Operators that are faster in loops of their own."""

@@ -44,7 +44,7 @@ class ReferenceBackend(ScratchFree):
         return ReferenceInt16(self.rounding)
 
     def scaling(self, bias: Bias | None, multipliers: Sequence[Multiplier]) -> Multiply:  # noqa: ARG002 (int16's)
-        """How accumulators are scaled."""
+        """Return the function that scales accumulators."""
         return self.multiply
 
     def conv2d(self, params: Conv2dParams) -> Kernel:
@@ -190,7 +190,7 @@ class ReferenceInt16(ReferenceBackend):
     add_left_shift = int16.ADD_LEFT_SHIFT
 
     def scaling(self, bias: Bias | None, multipliers: Sequence[Multiplier]) -> Multiply:
-        """How accumulators are scaled; InternalError for factors that they cannot have."""
+        """Return the function that scales accumulators; InternalError for factors out of range."""
         if not int16.is_wide(bias):
             return self.multiply
         int16.check_wide(multipliers, bias)
@@ -238,7 +238,7 @@ def _offset(shape: Shape4, i: int, j: int, k: int, n: int) -> int:
 
 
 def _taps(window: Window, at: int, stride: int, dilation: int, inputs: int) -> list[tuple[int, int]]:
-    """Where a window's taps lie, each with its number; those outside of the input are left out."""
+    """Places of a window's taps in the input, each with its number."""
     first = at * stride - window.before
     places = ((first + tap * dilation, tap) for tap in range((window.extent - 1) // dilation + 1))
     return [(place, tap) for place, tap in places if 0 <= place < inputs]
@@ -256,7 +256,7 @@ def _conv_taps(
 
 
 def _pool_values(params: PoolParams) -> Iterator[list[int]]:
-    """What each output's window holds of the input, in the order of the outputs."""
+    """Values in each output's window, in the order of the outputs."""
     down, across = windows.pool_windows(params)
     _, height, width, _ = params.input_shape
     for batch, row, column, channel in _indices(params.output_shape):

@@ -28,18 +28,18 @@ SHIPPED: Final[dict[str, str | None]] = {
     "numba": "aisrv.kernels.backends.numba_backend:NumbaBackend",
     "relocatable": None,
 }
-"""Where the shipped backends are, None for an entry point; no other package can take one of these names."""
+"""Places of the shipped backends, None for an entry point; no other package can take one of these names."""
 
 ASSUME_ALIGNED: Final = "+assume-aligned"
-"""Behind the name of any backend: it refuses buffers that do not start at a multiple of 16 bytes."""
+"""Suffix of any backend's name: it refuses buffers that do not start at a multiple of 16 bytes."""
 
 FLOAT32_SCALES: Final = "+float32-scales"
-"""Behind the name of any backend, before the alignment: scales are multiplied in float32, as on devices."""
+"""Suffix of any backend's name, before the alignment: scales are multiplied in float32, as on devices."""
 
 NATIVE: Final = "native"
 """The backend that has threads."""
 THREADS: Final = "+threads="
-"""Behind the name of the backend `native`, before a number: its kernels run on so many threads."""
+"""Suffix of the backend `native`, before the number of threads."""
 MOST_THREADS: Final = 64
 
 

@@ -1,4 +1,4 @@
-"""What a graph computes once, at load: small tensors that follow from constants and from shapes.
+"""Small tensors that a graph computes once, at load: they follow from constants and from shapes.
 
 Converters write the new shape of a RESHAPE as a chain of operators (SHAPE, STRIDED_SLICE, PACK), which no run
 need repeat. The plan keeps the places of such tensors, so that the arena's head stays TFLM's.
@@ -20,7 +20,7 @@ _OF_SHAPES: Final = "SHAPE"
 
 
 class Folding:
-    """Which operators of a subgraph need no run."""
+    """The operators of a subgraph that need no run."""
 
     def __init__(self, subgraph: Subgraph, start: int) -> None:
         """Note the tensors that somebody else may write; `start` is the number of the subgraph's first."""
@@ -29,7 +29,7 @@ class Folding:
         self._written_again: Final = {start + index for index in again}
 
     def includes(self, node: OperatorNode) -> bool:
-        """Whether the outputs of an operator are small, and the same after every run."""
+        """Tell whether the outputs of an operator are small, and the same after every run."""
         outputs = [output.tensor for output in node.outputs]
         if not outputs or sum(output.nbytes for output in outputs) > LARGEST_FOLDED:
             return False

@@ -86,7 +86,7 @@ class _Preparation:
         self, model: Model, backend: KernelBackend, memory: GraphMemory, variables: Variables
     ) -> None:
         self.tensors: Final = list(memory.tensors)
-        """Of all subgraphs; what follows from constants becomes one."""
+        """Tensors of all subgraphs; what follows from constants becomes one."""
         self._model: Final = model
         self._backend: Final = backend
         self._int16: Final = int16_kernels(backend) or NumpyBackend().int16

@@ -96,7 +96,7 @@ class OperatorNode:
 
     @property
     def scale_product(self) -> ScaleProduct:
-        """How the scales of an input and of weights are multiplied."""
+        """Precision of the product of the scales of an input and of weights."""
         return scale_product(self.backend)
 
     @property

@@ -1,4 +1,4 @@
-"""Where the tensors and scratch buffers of a graph lie in the arena.
+"""Places of the tensors and scratch buffers of a graph in the arena.
 
 `plan_graph` is TFLM's greedy plan with the scratch of TFLM's own kernels, save that of a backend for its
 operators; `plan_apart` gives every buffer a place of its own, so that all tensors can be

@@ -24,22 +24,22 @@ SPARE: Final = 128
 """Elements behind a copy, which kernels may read and do not use."""
 
 _DEPTHWISE_WORK: Final = 32
-"""What an output of a depthwise layer takes, in multiply-accumulates of others."""
+"""Work of an output of a depthwise layer, in multiply-accumulates of others."""
 _SIGN: Final = 128
-"""What is added to each input byte, so that it has no sign."""
+"""Offset of each input byte, so that it has no sign."""
 
 _Offsets = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a variant multiplies: so many neighboring elements of a type at once."""
+    """Elements that one instruction of a variant multiplies."""
 
     element: npt.DTypeLike
     depth: int
     """Elements of a window that are multiplied by one instruction."""
     sign: int
-    """What the kernel adds to each input."""
+    """Offset that the kernel adds to each input."""
     convolution: str
     """The kind of step."""
     depthwise: str
@@ -54,7 +54,7 @@ FORMATS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What windows are read from: the input itself, or a copy that is made before."""
+    """Memory that windows are read from: the input itself, or a copy that is made before."""
 
     picture: ctypes.Structure
     address: int

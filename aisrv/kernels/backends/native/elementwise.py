@@ -76,7 +76,7 @@ def _addition(variant: Variant, line: _Line, first: Bytes, second: Bytes, output
 
 
 def _equals(line: _Line, table: npt.NDArray[np.int8], variant: Variant, library: Library) -> bool:
-    """Whether the library computes the table from all pairs."""
+    """Tell whether the library computes the table from all pairs."""
     first, second, output = np.repeat(_BYTES, 256), np.tile(_BYTES, 256), np.empty(1 << 16, np.int8)
     NativeKernel(Team(library), (_addition(variant, line, first, second, output),))()
     return bool((output == table).all())

@@ -16,7 +16,7 @@ FOLDER: Final = Path(__file__).parent
 PATTERN: Final = "_kernels*.so"
 HEADER: Final = "kernels.h"
 SOURCES: Final = (HEADER, "kernels.c")
-"""What the library is compiled from; its CRC-32 is that of all, one after the other."""
+"""Sources of the library; its CRC-32 is that of all, one after the other."""
 
 _PIECE_WORK: Final = 1 << 18
 """Multiply-accumulates of a piece at least: about a microsecond."""
@@ -43,7 +43,7 @@ class Library(NamedTuple):
 
     functions: ctypes.CDLL
     variants: tuple[Variant, ...]
-    """What this processor can run, the fastest last."""
+    """Variants that this processor can run, the fastest last."""
 
 
 def read_source(name: str) -> bytes:

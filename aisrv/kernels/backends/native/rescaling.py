@@ -122,7 +122,7 @@ def _constant(output: int) -> tuple[int, int, int, int]:
 
 
 def is_plain(words: npt.NDArray[np.int32]) -> bool:
-    """Whether all channels have a shift to the right, and so none to the left.
+    """Tell whether all channels have a shift to the right, and so none to the left.
 
     Then the library takes the sign of a sum for that of its product, which is shorter. Where the product of a
     negative sum is 0, one less changes nothing: `half` is 1 at least in the bits that are shifted out.

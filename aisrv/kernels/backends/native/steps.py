@@ -110,7 +110,7 @@ class NativeKernel(functools.partial[None]):
 
 
 def address(data: "memoryview | npt.NDArray[np.generic]") -> int:
-    """Where a buffer or an array starts in memory."""
+    """Address of a buffer or an array."""
     if isinstance(data, memoryview):
         return checks.address(data)
     return int(data.__array_interface__["data"][0])

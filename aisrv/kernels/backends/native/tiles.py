@@ -57,7 +57,7 @@ def choose_groups(variant: Variant, pixels: int, blocks: int) -> tuple[Group, ..
 
 
 def _cost(pixels: int, tile: int, blocks: int) -> tuple[float, int]:
-    """What all tiles take for one step of depth, in multiplications, and the tile's pixels.
+    """Cost of all tiles for one step of depth, in multiplications, and the tile's pixels.
 
     Fewer than eight sums wait for each other; each pixel and block is loaded, which takes as long.
     """

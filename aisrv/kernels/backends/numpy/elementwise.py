@@ -17,7 +17,7 @@ from aisrv.kernels.params import INT16, ElementwiseAddParams, MulParams
 
 Array: TypeAlias = npt.NDArray[Any]
 Pairwise: TypeAlias = Callable[[Words, Words], Words]
-"""What is made of two values, of arrays that broadcast."""
+"""A function of two arrays that broadcast."""
 
 INT8_OF_BYTES: Final = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
 
@@ -61,7 +61,7 @@ def _end(params: ElementwiseAddParams | MulParams, numbers: Numbers) -> Callable
 
 
 def pair_table(function: Pairwise, first: Words = INT8_OF_BYTES, second: Words = INT8_OF_BYTES) -> Array:
-    """What a function makes of each pair of bytes, [256 * first + second], of what each byte stands for."""
+    """Table of a function of pairs of bytes, [256 * first + second], by the values of first and second."""
     return function(first[:, None], second[None, :]).reshape(-1)
 
 

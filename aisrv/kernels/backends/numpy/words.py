@@ -64,14 +64,14 @@ def wide_scale(multipliers: Sequence[Multiplier]) -> Scale:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How sums become outputs, clamp(M(sum + bias, m, s) + zero), with a bias and a multiplier a channel."""
+    """Conversion of sums to outputs: clamp(M(sum + bias, m, s) + zero), by channel."""
 
     bias: Words
     multipliers: tuple[Multiplier, ...]
     zero: int
     bounds: Bounds
     is_wide: bool
-    """Whether sums have 64 bits; else they wrap at 32."""
+    """True for sums of 64 bits; others wrap at 32."""
 
 
 class Finish(Protocol):
@@ -83,7 +83,7 @@ class Finish(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What kernels compute with: the type of activations, and how a product with a multiplier is rounded."""
+    """The type of activations, and the rounding of products with multipliers."""
 
     elements: ElementType = INT8
     rounding: Rounding = Rounding.DOUBLE

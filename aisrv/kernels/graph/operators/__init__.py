@@ -38,17 +38,17 @@ Prepare: TypeAlias = Callable[[OperatorNode], Kernel]
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """How an operator is computed."""
+    """The code and the types of an operator."""
 
     by: str
-    """Who computes it, and what kind of operator it is, for the manual."""
+    """The part of the engine that computes it, and its kind, for the manual."""
     types: str
     """The types of its activations, for the manual; float32 comes on top where there is `floats`."""
     prepare: Prepare
     floats: Prepare | None = None
     """For an output of float32; sums have another order than TensorFlow Lite Micro's, and other last bits."""
     note: str = ""
-    """What else the manual says of it."""
+    """A remark of the manual."""
 
 
 def _layout(prepare: Prepare) -> Computation:

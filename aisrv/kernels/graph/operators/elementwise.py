@@ -209,7 +209,7 @@ def squared_difference(node: OperatorNode) -> Kernel:
 
 
 def _widened(tensor: GraphTensor, twice_larger: float) -> npt.NDArray[np.int64]:
-    """What each byte stands for, in steps of half the larger scale."""
+    """Table of the value of each byte, in steps of half the larger scale."""
     scale, zero = tensor.quantization.scale, tensor.quantization.zero_point
     multiplier = quantized_multiplier(scale / twice_larger)
     return int8_table(lambda value: multiply_twice_rounded((value - zero) << _SQUARED_LEFT_SHIFT, multiplier))

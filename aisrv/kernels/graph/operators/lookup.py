@@ -77,7 +77,7 @@ def by_pairs(one: GraphTensor, two: GraphTensor, output: GraphTensor, table: npt
 
 
 def int8_table(function: Callable[[int], int]) -> npt.NDArray[np.int64]:
-    """What a function makes of each int8 value, by its byte."""
+    """Table of a function of int8, by the value's byte."""
     return np.array([function(byte - 256 if byte > INT8_MAX else byte) for byte in range(256)], np.int64)
 
 
@@ -98,7 +98,7 @@ def unary(node: OperatorNode, *types: TensorType) -> tuple[GraphTensor, GraphTen
 # LOGISTIC and TANH.
 
 _NEAR_ENOUGH: Final = 1e-3
-"""How far the power of two of a scale may be off: what TensorFlow Lite Micro allows."""
+"""Tolerance of a scale's power of two, as in TensorFlow Lite Micro."""
 _INTEGER_BITS: Final = 4
 _FRACTION_BITS: Final = 31 - _INTEGER_BITS
 _QUARTER: Final = 1 << (_FRACTION_BITS - 2)

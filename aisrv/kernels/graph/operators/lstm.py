@@ -35,7 +35,7 @@ All but the last have a sigmoid, which is so computed for all three at once.
 """
 
 _GATE_SCALE: Final = 2.0**-12
-"""What one step of a gate's sum is worth, before its function; after it, 2**-15."""
+"""The scale of a gate's sum, before its function."""
 _FUNCTION_SCALE: Final = 2.0**-15
 _LARGEST: Final = (1 << 15) - 1
 _LEAST_SHIFT: Final = -15

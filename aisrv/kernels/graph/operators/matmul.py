@@ -66,7 +66,7 @@ def matrices(node: OperatorNode, one: GraphTensor, two: GraphTensor) -> Matrices
 
 
 def _wide_scale(tensors: tuple[GraphTensor, ...], multiplier: Multiplier, depth: int) -> Scale:
-    """How sums of int16 are scaled, in 64 bits."""
+    """Scale sums of int16 in 64 bits."""
     symmetric(*tensors)
     if depth >= _DEEPEST_INT16:
         raise GraphError(f"sums of {depth} products of int16 may leave 47 bits")

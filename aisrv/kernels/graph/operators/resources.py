@@ -72,7 +72,7 @@ class _Assignment(NamedTuple):
 
 
 def _assignments(model: Model, number: int) -> Iterator[_Assignment]:
-    """What a subgraph assigns to variables; GraphError where it does anything else."""
+    """Assignments of a subgraph to variables; GraphError if it does anything else."""
     subgraphs = model.other_subgraphs
     if not 0 < number <= len(subgraphs):
         raise GraphError(f"there is no subgraph {number} to call: the file has {len(subgraphs) + 1}")

@@ -15,7 +15,7 @@ from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.recurrent import Words
 
 OUTPUT_SCALE: Final = 2.0**-15
-"""What one step of a result is worth."""
+"""The scale of a result."""
 
 _FRACTION_BITS: Final = 12
 _LARGEST_HALF: Final = 32767 / 2

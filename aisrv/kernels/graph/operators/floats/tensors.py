@@ -1,4 +1,4 @@
-"""What operators of float32 share: their tensors, fused activations, and kernels that raise no warnings."""
+"""Tensors and fused activations of operators of float32, and kernels that raise no warnings."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias

@@ -39,6 +39,8 @@ KINDS: Final = {
     "FULLY_CONNECTED": "matrix",
     "TRANSPOSE_CONV": "matrix",
     "BATCH_MATMUL": "matrix",
+    "SVDF": "matrix",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "matrix",
     "XC_conv2d_v2": "matrix",
     "AVERAGE_POOL_2D": "pool",
     "MAX_POOL_2D": "pool",
@@ -137,10 +139,15 @@ def draw(view: ModelView) -> Drawing:
     parts = _parts(view)
     edges = [(source, target) for source, target, _ in parts.edges]
     layout = lay_out(len(parts.boxes), edges, BOX_WIDTH + _GAP, _PASSING)
-    left = min((center - BOX_WIDTH / 2 for center in layout.centers), default=0.0)
-    left = min([left, *(place - _PASSING / 2 for route in layout.routes.values() for place in route or ())])
+    subtitle = _subtitle(view)
+    passed = [place for route in layout.routes.values() for place in route or ()]
+    left = min([0.0, *(center - BOX_WIDTH / 2 for center in layout.centers), *passed])
+    right = max([0.0, *(center + BOX_WIDTH / 2 for center in layout.centers), *passed])
     has_margin = any(route is None for route in layout.routes.values())
-    shift = _SIDE - left + (_MARGIN_STEP * (_MARGINS + 1) if has_margin else 0)
+    margin = _MARGIN_STEP * (_MARGINS + 1) if has_margin else 0
+    texts = max(_LETTER * len(subtitle), _LARGE_LETTER * len(view.name))
+    width = round(max(margin + right - left, texts)) + 2 * _SIDE
+    shift = (width + margin - right - left) / 2
     boxes = [
         Box(
             round(shift + center - BOX_WIDTH / 2, 1),
@@ -157,12 +164,8 @@ def draw(view: ModelView) -> Drawing:
         Line(_path((source, target), layout, shift, lane), _edge_title(view, parts, source, target, tensor))
         for lane, (source, target, tensor) in enumerate(parts.edges)
     ]
-    right = max((shift + place for route in layout.routes.values() for place in route or ()), default=0.0)
-    subtitle = _subtitle(view)
-    texts = _SIDE + max(_LETTER * len(subtitle), _LARGE_LETTER * len(view.name))
-    width = max([right, *(box.left + BOX_WIDTH for box in boxes), texts]) + _SIDE
     height = max((box.top for box in boxes), default=_TOP) + BOX_HEIGHT + _SIDE
-    return Drawing(round(width), height, view.name, subtitle, boxes, lines)
+    return Drawing(width, height, view.name, subtitle, boxes, lines)
 
 
 def _subtitle(view: ModelView) -> str:
@@ -176,7 +179,7 @@ def _parts(view: ModelView) -> _Parts:
     parts = _Parts()
     for number, index in enumerate(view.inputs):
         tensor = view.tensors[index]
-        part = _Part(f"input {number}: {tensor.name}", tensor.spelt, tensor_text(tensor), "end")
+        part = _Part(f"input {number} {tensor.name}", tensor.spelt, tensor_text(tensor), "end")
         parts.add(part, (), (index,))
     for group in _groups(view):
         reads = [index for operator in group for index in operator.inputs if index >= 0]
@@ -186,7 +189,7 @@ def _parts(view: ModelView) -> _Parts:
         parts.add(part, [index for index in reads if index not in inside], writes)
     for number, index in enumerate(view.outputs):
         tensor = view.tensors[index]
-        part = _Part(f"output {number}: {tensor.name}", tensor.spelt, tensor_text(tensor), "end")
+        part = _Part(f"output {number} {tensor.name}", tensor.spelt, tensor_text(tensor), "end")
         parts.add(part, (index,), ())
     return parts
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from aisrv.analysis.model_view.products import macs_of
 from aisrv.inference.timings import (
     DeviceModel,
     FileGeneration,
@@ -18,6 +17,7 @@ from aisrv.inference.timings import (
 )
 from aisrv.inference.timings.estimation import estimate_times
 from aisrv.inference.timings.operator_tensors import OperatorTensors
+from aisrv.inference.timings.products import macs_of
 from aisrv.model import Activation, Model, ModelFileError, Operator, Padding, Tensor, TensorType
 from aisrv.model.arena_plan import Allocation, plan_arena
 from aisrv.model.arena_scratch import tflm_scratch

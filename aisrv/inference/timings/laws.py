@@ -156,6 +156,8 @@ RESHAPE: Final = Scalar(9, 170, Basis.MEASURED, PAD_BAND, MOBILENET_2022)
 """Slots of each, of an input, of a dimension, of a byte: two of each kind."""
 STEP: Final = Scalar(130, 0, Basis.ESTIMATE, ESTIMATE_BAND, "130 slots a step of the innermost loop")
 """Any other reference kernel, as a depthwise convolution."""
+PRODUCT_BAND: Final = Band(0.1, 2.0)
+"""Band of a reference kernel whose innermost loop has no window to check: measured ones all had."""
 
 PAD_3_TO_4: Final = Scalar(3.5, 135, Basis.MEASURED, PAD_BAND, PERSON_2023)
 """Slots of a pixel of `XC_pad_3_to_4`: 28 bundles for 8 pixels."""

@@ -11,6 +11,7 @@ from aisrv.inference.timings.cost import Basis, Conditions, Cost, CostRule
 from aisrv.inference.timings.generation import Generation
 from aisrv.inference.timings.laws import Scalar
 from aisrv.inference.timings.operator_tensors import OperatorTensors
+from aisrv.inference.timings.products import macs_of
 from aisrv.inference.timings.scalar_cost import (
     carried,
     moving_pieces,
@@ -94,19 +95,17 @@ def _mean(node: OperatorTensors, conditions: Conditions) -> Cost | None:
 
 
 def _depthwise_conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | None:
-    weights, output = node.input(1), node.output
-    if weights is None or output is None or len(weights.shape) != 4:
+    count, weights = macs_of(node), node.input(1)
+    if not count or weights is None:
         return None
-    count = math.prod(output.shape) * math.prod(weights.shape[1:3])
     is_measured = weights.shape[1:3] == (3, 3)
     return _of_basis(laws.DEPTHWISE_STEP, count, node, conditions, early=False, is_measured=is_measured)
 
 
 def _conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | None:
-    weights, output = node.input(1), node.output
-    if weights is None or output is None or len(weights.shape) != 4:
+    count, weights = macs_of(node), node.input(1)
+    if not count or weights is None:
         return None
-    count = math.prod(output.shape) * math.prod(weights.shape[1:])
     is_measured = weights.shape[1:3] == (1, 1)
     return _of_basis(laws.CONV_2D_STEP, count, node, conditions, early=True, is_measured=is_measured)
 
@@ -127,11 +126,10 @@ def _of_basis(
     return steps_of(law._replace(basis=basis if is_measured else Basis.EXTRAPOLATED), count, node, conditions)
 
 
-def _fully_connected(node: OperatorTensors, conditions: Conditions) -> Cost | None:
-    weights, output = node.input(1), node.output
-    if weights is None or output is None or len(weights.shape) != 2:
-        return None
-    return steps_of(laws.STEP, math.prod(output.shape) * weights.shape[1], node, conditions)
+def _products(node: OperatorTensors, conditions: Conditions) -> Cost | None:
+    """Estimate the cost of a kernel whose innermost loop is a multiply-accumulate."""
+    count = macs_of(node)
+    return steps_of(laws.STEP._replace(band=laws.PRODUCT_BAND), count, node, conditions) if count else None
 
 
 def _pool(node: OperatorTensors, conditions: Conditions) -> Cost | None:
@@ -145,9 +143,14 @@ def _pool(node: OperatorTensors, conditions: Conditions) -> Cost | None:
 REFERENCE: Final[dict[str, CostRule]] = {
     "CONV_2D": _conv_2d,
     "DEPTHWISE_CONV_2D": _depthwise_conv_2d,
-    "FULLY_CONNECTED": _fully_connected,
+    "FULLY_CONNECTED": _products,
+    "TRANSPOSE_CONV": _products,
+    "BATCH_MATMUL": _products,
+    "SVDF": _products,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _products,
     "AVERAGE_POOL_2D": _pool,
     "MAX_POOL_2D": _pool,
+    "L2_POOL_2D": _pool,
     "PAD": pad,
     "MEAN": _mean,
     "SOFTMAX": softmax,

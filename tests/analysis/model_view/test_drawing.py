@@ -57,12 +57,12 @@ def test_edges_are_the_tensors_that_flow() -> None:
     view = view_model(adding_graph([(0, 0), (1, 0), (1, 2)]))
     titles = [line.title.splitlines()[0] for line in draw(view).lines]
     assert titles == [
-        "input 0: t0 to 0 ADD",
+        "input 0 t0 to 0 ADD",
         "0 ADD to 1 ADD",
-        "input 0: t0 to 1 ADD",
+        "input 0 t0 to 1 ADD",
         "0 ADD to 2 ADD",
         "1 ADD to 2 ADD",
-        "2 ADD to output 0: t3",
+        "2 ADD to output 0 t3",
     ]
 
 

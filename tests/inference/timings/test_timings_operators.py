@@ -102,6 +102,29 @@ def test_reference_kernels_that_join_go_by_pieces() -> None:
     assert joined.slots == round(420 + 0.3 * 1024 + 50 * 2 * 64)
 
 
+@pytest.mark.parametrize(
+    ("name", "inputs", "output", "steps"),
+    [
+        ("FULLY_CONNECTED", [(2, 64), (10, 64)], (2, 10), 2 * 10 * 64),
+        ("BATCH_MATMUL", [(3, 4, 5), (3, 5, 6)], (3, 4, 6), 3 * 4 * 5 * 6),
+        ("TRANSPOSE_CONV", [(4,), (8, 3, 3, 16), (1, 5, 5, 16)], (1, 10, 10, 8), 5 * 5 * 16 * 8 * 9),
+        ("SVDF", [(1, 40), (8, 40), (8, 10)], (1, 8), 8 * 40 + 8 * 10),
+        (
+            "UNIDIRECTIONAL_SEQUENCE_LSTM",
+            [(2, 7, 28), *[(20, 28)] * 4, *[(20, 20)] * 4],
+            (2, 7, 20),
+            2 * 7 * 4 * 20 * (28 + 20),
+        ),
+    ],
+)
+def test_reference_kernels_go_by_their_innermost_loop(
+    name: str, inputs: list[Shape], output: Shape, steps: int
+) -> None:
+    time = node(name, *inputs, output=output, device=DeviceModel(kernels=Kernels.REFERENCE))
+    assert (time.slots, time.basis) == (130 * steps, Basis.ESTIMATE)
+    assert (time.low, time.high) == (round(time.slots / 12), round(time.slots * 5 / 3))
+
+
 def test_reference_slices_were_measured_on_one_element() -> None:
     device = DeviceModel(generation=Generation.G2022, kernels=Kernels.REFERENCE)
     assert node("STRIDED_SLICE", (2,), output=(1,), device=device).basis is Basis.MEASURED

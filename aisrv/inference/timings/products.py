@@ -63,6 +63,21 @@ def _svdf(node: OperatorTensors) -> int:
     return data.shape[0] * (math.prod(features) + math.prod(times))
 
 
+_LSTM_INPUT_WEIGHTS: Final = range(1, 5)
+_LSTM_RECURRENT_WEIGHTS: Final = range(5, 9)
+_LSTM_PROJECTION: Final = 16
+
+
+def _lstm(node: OperatorTensors) -> int:
+    data = node.input(0)
+    if data is None or len(data.shape) != 3:
+        return 0
+    positions = (*_LSTM_INPUT_WEIGHTS, *_LSTM_RECURRENT_WEIGHTS, _LSTM_PROJECTION)
+    weights = (node.input(position) for position in positions)
+    step = sum(math.prod(each.shape) for each in weights if each is not None and len(each.shape) == 2)
+    return data.shape[0] * data.shape[1] * step
+
+
 _RULES: Final[dict[str, Callable[[OperatorTensors], int]]] = {
     "CONV_2D": _convolution,
     "CONV_3D": _convolution,
@@ -71,5 +86,6 @@ _RULES: Final[dict[str, Callable[[OperatorTensors], int]]] = {
     "TRANSPOSE_CONV": _transposed,
     "BATCH_MATMUL": _batch_matmul,
     "SVDF": _svdf,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
     "XC_conv2d_v2": _xmos,
 }

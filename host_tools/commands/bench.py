@@ -36,7 +36,7 @@ class Measurement:
 
     @property
     def rate(self) -> str:
-        """What the median amounts to: bytes a second where bytes are moved, else runs a second."""
+        """Bytes a second where bytes are moved, else runs a second; of the median run."""
         if self.nbytes:
             from rich.filesize import decimal
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """On what two devices are compared, and how strictly."""
+    """Model, inputs and tolerance of a comparison."""
 
     model: Path = option("--model", type=FILE, required=True, help="Model for both devices.")
     ext: bool = option(

@@ -46,7 +46,7 @@ class InputOptions:
     invert: bool = option("--invert", default=False, is_flag=True, help="Swap an image's black and white.")
 
     def read(self, path: Path, spec: "TensorSpec | None", length: int | None) -> bytes:
-        """Read the tensor in a file; its bytes, `length` of them where there is no `spec`; TensorError."""
+        """Read the tensor in a file; its bytes, `length` of them without a `spec`; TensorError."""
         from host_tools.tensors.files import read_tensor
 
         return read_tensor(path, spec, length=length, value_range=self.value_range, invert=self.invert)
@@ -79,7 +79,7 @@ def tensor_spec(
     model = read_model_file(model_file)
     tensors = model.input_tensors if kind == "inputs" else model.output_tensors
     if number >= len(tensors):
-        raise TensorError(f"{model_file} has {len(tensors)} {kind[:-1]} tensors; there is no number {number}")
+        raise TensorError(f"unknown {kind[:-1]} tensor {number}: {model_file} has {len(tensors)}")
     return TensorSpec.of(tensors[number])
 
 

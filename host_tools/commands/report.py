@@ -32,7 +32,7 @@ def show_pairs(pairs: Mapping[str, object]) -> None:
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table of text; columns whose first cell is a number are aligned to the right.
 
-    The cells of the first column are never broken: who reads an address wants to copy it.
+    The cells of the first column are never broken: an address can be copied whole.
     """
     table = _table()
     for heading, cell in zip(headings, rows[0] if rows else headings, strict=True):

@@ -35,7 +35,7 @@ def input_tensor(value: "InputValue", spec: TensorSpec, value_range: str = image
         return value
     if isinstance(value, str | PathLike):
         return read_tensor(Path(value), spec, value_range=value_range)
-    pillow = sys.modules.get("PIL.Image")  # who has a picture of its has imported it
+    pillow = sys.modules.get("PIL.Image")  # a program with a picture has imported it
     if pillow is not None and isinstance(value, pillow.Image):
         return images.image_tensor(value, spec, value_range)
     import numpy as np

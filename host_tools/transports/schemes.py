@@ -47,7 +47,7 @@ def list_devices(device: str) -> list[DeviceInfo]:
 
 
 def check_scheme(device: str) -> None:
-    """Raise `BadAddressError` for a `device` address of a scheme that there is not; nothing is opened."""
+    """Raise `BadAddressError` for a `device` address of an unknown scheme; nothing is opened."""
     if device.partition(":")[0] not in SCHEMES:
         raise BadAddressError(f"{device!r} is not a device address; use {forms()}")
 

@@ -109,7 +109,7 @@ class PatchingLoader:
 
     def exec_module(self, module: ModuleType) -> None:
         """See importlib.abc.Loader."""
-        # Whoever looks at the module later, such as inspect, wants the loader that has its source.
+        # Tools such as inspect want the loader that has the module's source.
         module.__loader__ = self._loader
         if module.__spec__:
             module.__spec__.loader = self._loader

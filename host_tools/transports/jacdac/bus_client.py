@@ -141,7 +141,7 @@ class BusClient:
     # Pipes
 
     def open_port(self, pipe: InPipe) -> PipeArgument:
-        """Open a port for a pipe to this client; return what a command names it by."""
+        """Open a port for a pipe to this client; return its address, for a command."""
         return PipeArgument(self.id, self._pipes.open(pipe))
 
     def close_port(self, port: int) -> None:
@@ -173,7 +173,7 @@ class BusClient:
     # The bus
 
     def serve_until(self, done: Callable[[], object], seconds: float | None, what: str) -> None:
-        """Serve the bus until `done()`; after so many seconds TransferTimeout says `what`."""
+        """Serve the bus until `done()`; TransferTimeout, with `what` as its text, after `seconds`."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while not done():
             self._timers.advance(self._now)

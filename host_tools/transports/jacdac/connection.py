@@ -37,7 +37,7 @@ class JacdacConnection:
             raise DeviceGone(f"the Jacdac bus is gone: {error}") from error
 
     def receive(self, seconds: float | None) -> list[Frame]:
-        """Wait so long for frames, or without limit; return those that came, maybe none.
+        """Wait `seconds` for frames, or without limit; return those received, maybe none.
 
         What is not a frame is dropped. Raises DeviceGone where the other side ends the connection.
         """
@@ -59,7 +59,7 @@ class JacdacConnection:
         return frames
 
     def frames(self, seconds: float | None) -> Iterator[Frame]:
-        """Yield the frames of the bus for so long, or without end. Raises what `receive` raises."""
+        """Yield the frames of the bus for `seconds`, or without end. Raises what `receive` raises."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             left = None if deadline is None else deadline - time.monotonic()

@@ -33,7 +33,7 @@ class JacdacTransport:
         return self.bus.indexes(self.device, MODEL_RUNNER.service_class)
 
     def runner(self, engine: int) -> "ModelRunnerClient":
-        """Return the Model Runner of an engine; DeviceNotFound where the device has not so many."""
+        """Return the Model Runner of an engine; DeviceNotFound where the device has fewer."""
         from host_tools.transports.jacdac.model_runner import ModelRunnerClient
 
         indexes = self.engines

@@ -95,7 +95,7 @@ class SpiLink:
 
     @property
     def closed(self) -> bool:
-        """Whether there is no connection any more."""
+        """Whether the connection has ended."""
         return self._socket.fileno() < 0
 
     def fileno(self) -> int:
@@ -162,7 +162,7 @@ class SpiLink:
             raise
 
     def _receive(self, received: bytes, size: int) -> bytes:
-        """`size` bytes, or a few more where they came along with them."""
+        """Receive `size` bytes, and what came along with them."""
         pieces, missing = [received], size - len(received)
         while missing > 0:
             self._bound()

@@ -172,7 +172,7 @@ class Connection(Pipeline):
 
 
 def _failure(endpoint: int, status: int, transferred: int) -> TransferError | DeviceGone:
-    """Return the error for a request that ended with a negative errno value after so many bytes."""
+    """Return the error for a request that ended with a negative errno value after `transferred` bytes."""
     what = activity(endpoint)
     if status == UrbStatus.STALL:
         return TransferStall(what, transferred)

@@ -95,7 +95,7 @@ class Pipeline:
         self._pending: dict[int, Transfer] = {}
         self._unlinks: dict[int, Transfer] = {}
 
-        # Whoever holds this sends, so that messages are never interleaved.
+        # Held while a message is sent, so that messages are never interleaved.
         self._sending = threading.Lock()
         self._duplex = _poll((peer, select.POLLIN | select.POLLOUT))
 
@@ -104,7 +104,7 @@ class Pipeline:
         self._changed = threading.Condition(self._lock)
         self._reading = False
         self._waiting = 0
-        """Threads that wait for the leader to stop, which is told to nobody where there is none."""
+        """Number of threads that wait for the leader to stop."""
         self._sender: socket.socket | None = None
         """Wakes a thread that waits for room to send while another one reads."""
         self._readable = _poll((peer, select.POLLIN))
@@ -142,7 +142,7 @@ class Pipeline:
         setup: bytes = _NO_SETUP,
         flags: int = 0,
     ) -> list[Transfer]:
-        """Start a request for each endpoint and buffer, in order, with one send; all of them or none."""
+        """Start a request for each endpoint and buffer, in order, with one send: all, or none in time."""
         transfers: list[Transfer] = []
         parts: list[Buffer] = []
         remaining = remaining_until(deadline)
@@ -333,7 +333,7 @@ class Pipeline:
                     self._wake_others()
 
     def _wake_others(self) -> None:
-        """Have the other threads look again; whoever calls this holds `_changed`."""
+        """Notify the threads that wait beside the leader. Call with `_lock` held."""
         self._changed.notify_all()
         if self._sender is not None:
             self._sender.send(b"\0")

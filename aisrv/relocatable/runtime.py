@@ -372,7 +372,7 @@ class Runtime:
         if instance.activations:
             for number, data in enumerate(inputs):
                 if data is not None:
-                    self._write_tensor(instance, network.inputs[number], data)
+                    self.ram.write(instance.activations + network.inputs[number].place, data)
         try:
             done = self.invoke(handle)
         except RuntimeFailure:
@@ -397,7 +397,7 @@ class Runtime:
 
     def write_tensor(self, handle: Handle, tensor: TensorInfo, data: bytes | memoryview) -> None:
         """Write `data`, an input, into the activations."""
-        self._write_tensor(self._live(handle), tensor, data)
+        self.ram.write(self._live(handle).activations + tensor.place, data)
 
     def forward(self, handle: Handle, kernel: int, parameters: bytes) -> None:
         """Run one kernel with parameters of the caller. Raises RuntimeFailure if the image lacks it."""
@@ -410,11 +410,7 @@ class Runtime:
 
     def destroy(self, handle: Handle) -> Handle:
         """End an instance and free its memory; return 0. A second call is a RuntimeFailure."""
-        instance = self._instances.get(handle)
-        if instance is None:
-            raise RuntimeFailure(
-                f"no instance has the handle {handle:#010x}", ErrorType.INVALID_HANDLE, ErrorCode.NETWORK
-            )
+        instance = self._instance(handle)
         try:
             if not instance.fault:
                 self._call(handle, "destroy", handle)
@@ -523,9 +519,6 @@ class Runtime:
             instance.weights = address
         return True
 
-    def _write_tensor(self, instance: _Instance, tensor: TensorInfo, data: bytes | memoryview) -> None:
-        self.ram.write(instance.activations + tensor.place, data)
-
     def _described(self, instance: _Instance) -> Network:
         if instance.network is None:
             raise RuntimeFailure(
@@ -535,12 +528,16 @@ class Runtime:
             )
         return instance.network
 
-    def _live(self, handle: Handle) -> _Instance:
+    def _instance(self, handle: Handle) -> _Instance:
         instance = self._instances.get(handle)
         if instance is None:
             raise RuntimeFailure(
                 f"no instance has the handle {handle:#010x}", ErrorType.INVALID_HANDLE, ErrorCode.NETWORK
             )
+        return instance
+
+    def _live(self, handle: Handle) -> _Instance:
+        instance = self._instance(handle)
         if instance.fault:
             raise RuntimeFailure(instance.fault, ErrorType.INVALID_STATE, ErrorCode.NETWORK)
         return instance

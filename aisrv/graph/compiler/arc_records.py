@@ -14,7 +14,7 @@ from aisrv.graph.errors import Messages
 from aisrv.graph.script.assembler import Code
 
 DEBUG_COMMANDS: Final = frozenset({0, 1, 2, 3, 4, 6, 7, 9, 10, 11, 12, 13, 14, 15})
-_FIELDS: Final = {
+ARC: Final = {
     "flow_error": "arc_flow_error",
     "flush": "arc_flush",
     "extension": "arc_extend_address",
@@ -117,9 +117,9 @@ class ArcRecords:
             size=size,
             consumer_format=use.consumer_format,
             producer_format=use.producer_format,
-            **fields_of(text, _FIELDS),
+            **fields_of(text, ARC),
         )
-        check_fields(arc, text, _FIELDS | {"size": "arc_jitter_ctrl"}, self.messages)
+        check_fields(arc, text, ARC | {"size": "arc_jitter_ctrl"}, self.messages)
         return arc
 
     def _warn_of_dead_lock(self, index: int, use: ArcUse, size: int, producer: int, consumer: int) -> None:

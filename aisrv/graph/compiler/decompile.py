@@ -4,6 +4,7 @@ from collections import defaultdict
 
 from aisrv.graph.binary.model import Arc, Format, Graph, IoEntry, Node, ScriptArc, Segment
 from aisrv.graph.binary.tables import RAW_TYPES
+from aisrv.graph.compiler.arc_records import ARC
 from aisrv.graph.compiler.dialect import OURS, Dialect
 from aisrv.graph.compiler.memory_plan import round4
 from aisrv.graph.compiler.node_records import CONTROL, HEAD
@@ -336,16 +337,9 @@ class _Decompiler:
         return [f"arc {' '.join(ends)}", *self._options(number, arc)]
 
     def _options(self, number: int, arc: Arc) -> list[str]:
-        values = [
-            ("flow_error", arc.flow_error),
-            ("debug_cmd", arc.debug_command),
-            ("debug_reg", arc.debug_register),
-            ("debug_page", self.pages.get(number, 0)),
-            ("flush", arc.flush),
-            ("extend_address", arc.extension),
-            ("map_hwblock", self.arc_banks[number]),
-        ]
-        lines = [f"arc_{tag} {value}" for tag, value in values if value]
+        values = [(tag, getattr(arc, name)) for name, tag in ARC.items()]
+        values += [("arc_debug_page", self.pages.get(number, 0)), ("arc_map_hwblock", self.arc_banks[number])]
+        lines = [f"{tag} {value}" for tag, value in values if value]
         formats = self.graph.formats
         frame = max(formats[arc.producer_format].frame_bytes, formats[arc.consumer_format].frame_bytes)
         if arc.size != frame and frame:

@@ -192,17 +192,17 @@ class Interpreter:
 
     def set_parameter(self, word: int, tag: int, data: bytes) -> None:
         """Give parameters to the node at an index in the words. Raises GraphError."""
-        node = self.entry_at(word).node
-        if node is None:
-            raise GraphError(f"the node at word {word} is a script")
-        node.set_parameter(tag, data)
+        self._node_at(word).set_parameter(tag, data)
 
     def read_parameter(self, word: int, tag: int) -> bytes:
         """Read a parameter of the node at an index in the words. Raises GraphError."""
+        return self._node_at(word).read_parameter(tag)
+
+    def _node_at(self, word: int) -> StreamNode:
         node = self.entry_at(word).node
         if node is None:
             raise GraphError(f"the node at word {word} is a script")
-        return node.read_parameter(tag)
+        return node
 
     def dead_locks(self) -> list[str]:
         """Describe the arcs that are too small for some order of writes and reads."""

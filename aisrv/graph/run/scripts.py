@@ -12,7 +12,7 @@ from aisrv.graph.nodes.arcs import ArcBuffer
 from aisrv.graph.run.commands import Command
 from aisrv.graph.run.state import GraphState
 from aisrv.graph.script.machine import ScriptMachine
-from aisrv.graph.script.registers import ScriptFault
+from aisrv.graph.script.state import ScriptFault
 
 _TAG_SHIFT: Final = 8
 _SETTINGS_BYTES: Final = 12

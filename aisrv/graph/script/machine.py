@@ -9,8 +9,7 @@ from typing import Final
 
 from aisrv.graph.binary.model import ScriptArc
 from aisrv.graph.script.instructions import Condition, Instruction, Type
-from aisrv.graph.script.registers import Register, ScriptFault
-from aisrv.graph.script.state import ScriptState, Services
+from aisrv.graph.script.state import Register, ScriptFault, ScriptState, Services
 from aisrv.graph.script.table import code_length, form_of, length
 
 MOST_INSTRUCTIONS: Final = 1000

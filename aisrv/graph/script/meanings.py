@@ -14,8 +14,7 @@ from aisrv.graph.script.instructions import (
     Special,
     Type,
 )
-from aisrv.graph.script.registers import Register, ScriptFault, type_of
-from aisrv.graph.script.state import HEAP, ScriptState
+from aisrv.graph.script.state import HEAP, Register, ScriptFault, ScriptState, type_of
 from aisrv.graph.script.values import (
     ADDMOD,
     ARITHMETIC,

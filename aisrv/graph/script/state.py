@@ -1,16 +1,46 @@
-"""The memory of a script that runs: registers, a stack, a heap and parameters; and services of the graph."""
+"""The memory of a script that runs: registers, a stack, a heap and parameters; the faults that end a run."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from aisrv.graph.binary.model import ScriptArc
 from aisrv.graph.script.instructions import LONG, NO_REGISTER, STACK_PUSH, STACK_TOP, Instruction, Type
-from aisrv.graph.script.registers import Register, ScriptFault, type_of
 from aisrv.graph.script.values import integer_of, number_of
 
 HEAP: Final = 1 << 24
 """The bit of a type word that says that a pointer counts from the heap."""
 _BARE_REGISTERS: Final = 6
+
+
+class ScriptFault(Exception):
+    """End of a run: `kind` is register, stack, memory, opcode, service or limit."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(f"{kind} fault: {text}")
+        self.kind = kind
+        self.text = text
+
+
+@dataclass(slots=True)
+class Register:
+    """A value word and a type word: heap 24, BASE 23:14, SIZE 13:4, DTYPE 3:0."""
+
+    value: int = 0
+    type: int = Type.INT32
+
+    @property
+    def kind(self) -> Type:
+        """DTYPE. Raises ScriptFault for an unknown number."""
+        return type_of(self.type & 15)
+
+
+def type_of(code: int) -> Type:
+    """Return the type with a number. Raises ScriptFault for an unknown one."""
+    try:
+        return Type(code)
+    except ValueError:
+        raise ScriptFault("opcode", f"unknown type {code}") from None
 
 
 class Services(Protocol):

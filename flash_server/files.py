@@ -46,7 +46,6 @@ def write_file(path: Path, chunks: Iterable[bytes], total: int, progress: Progre
 
 
 def _counted(chunks: Iterable[bytes], total: int, progress: Progress) -> Iterator[bytes]:
-    """Report progress after each chunk."""
     done = 0
     for chunk in chunks:
         yield chunk

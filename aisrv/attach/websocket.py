@@ -141,10 +141,7 @@ class WebSocket:
         self._message = bytearray()
 
     async def receive(self) -> list[bytes]:
-        """Wait for binary messages and return those received; none at the end. Raises WebSocketError.
-
-        Text is dropped.
-        """
+        """Wait for binary messages, dropping text; return none at the end. Raises WebSocketError."""
         found: list[bytes] = []
         while not found and self._messages.state is ConnectionState.OPEN:
             data, self._rest = self._rest or bytes(await self._stream.receive_some(_CHUNK)), b""

@@ -361,7 +361,6 @@ def _task(file: TomlFile, number: int, table: _Task) -> TaskSpec:
 
 
 def _part(table: _Part) -> FlashPart:
-    """Build a part of the user's own. Raises FlashError."""
     fields = table.given()
     if table.erases is not None:
         fields["erases"] = tuple(Erase(**erase.given()) for erase in table.erases)

@@ -253,7 +253,6 @@ def _part(device: Element) -> FlashPart:
 
 
 def _get(element: Element, attribute: str) -> str | None:
-    """Return an attribute, or None if it is absent or empty."""
     return element.get(attribute, "").strip() or None
 
 

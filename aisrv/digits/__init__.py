@@ -20,7 +20,7 @@ CLASSES: Final = 10
 FEATURES: Final = 128
 """Bytes in the second output tensor of the two-output network: the pooled features, 2x2x32."""
 INT8_STEP: Final = 15
-"""What one more in a pixel adds to its int8 value."""
+"""Step of the int8 value for one step of a pixel."""
 INT8_PAPER: Final = -128
 """The int8 value of pixel 0."""
 
@@ -46,27 +46,24 @@ class Digit(NamedTuple):
 
 
 def model_bytes() -> bytes:
-    """The network as a `.tflite` file: input int8 [1, 8, 8, 1], output the softmax's int8 [1, 10]."""
+    """Return the network as a `.tflite` file: input int8 [1, 8, 8, 1], output the softmax's int8 [1, 10]."""
     return _read(MODEL_FILE)
 
 
 def two_output_model_bytes() -> bytes:
-    """The same network with a second output, its pooled features, int8 [1, 2, 2, 32]."""
+    """Return the same network with a second output, its pooled features, int8 [1, 2, 2, 32]."""
     return _read(TWO_OUTPUT_MODEL_FILE)
 
 
 @functools.cache
 def test_images() -> tuple[Digit, ...]:
-    """The images that the network was not trained on, in the order of the shipped file.
-
-    ValueError for files that do not belong together.
-    """
+    """Return the images that the network was not trained on, in their file's order. Raises ValueError."""
     return _images(IMAGES_FILE, LABELS_FILE)
 
 
 @functools.cache
 def training_images() -> tuple[Digit, ...]:
-    """The 1,400 images that the network was trained on, in the order of their file; ValueError as above."""
+    """Return the 1,400 images that the network was trained on, in their file's order. Raises ValueError."""
     return _images(TRAINING_IMAGES_FILE, TRAINING_LABELS_FILE)
 
 

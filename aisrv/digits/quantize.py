@@ -75,7 +75,7 @@ def quantize(parameters: Parameters, examples: Array) -> Network:
 
 
 def with_features(model: Network) -> Network:
-    """The same network with the pooled features as its second output."""
+    """Return the same network with the pooled features as its second output."""
     return replace(model, outputs=(CLASSES, FEATURES))
 
 
@@ -97,7 +97,7 @@ def _fully_connected(name: str, weights: Array, bias: Array, of_input: Quantizat
 
 
 def _scales(weights: Array) -> Array:
-    """For each column, what makes its largest weight 127, as float32 has it."""
+    """Return for each column the scale that makes its largest weight 127, as float32 has it."""
     largest = np.abs(weights).max(axis=0)
     return np.asarray(np.maximum(largest, 2.0**-12) / 127, np.float32).astype(np.float64)
 

@@ -40,7 +40,7 @@ class Dataset:
 
     @property
     def images(self) -> Array:
-        """The images as the network's real input: float64 [n, 8, 8, 1] of 0 to 1."""
+        """Images as the network's real input: float64 [n, 8, 8, 1] of 0 to 1."""
         return self.pixels[..., None] / digits.INK
 
     def __getitem__(self, picked: Indices) -> Self:
@@ -58,7 +58,7 @@ class Dataset:
 
 
 def load_data() -> tuple[Dataset, Dataset]:
-    """The training images and the test images; raise TrainingError without scikit-learn."""
+    """Return the training images and the test images. Raises TrainingError without scikit-learn."""
     try:
         from sklearn.datasets import load_digits
     except ModuleNotFoundError as error:
@@ -71,7 +71,7 @@ def load_data() -> tuple[Dataset, Dataset]:
 
 
 def make_files(parameters: Parameters, training: Dataset, test: Dataset) -> dict[str, bytes]:
-    """The content of each shipped file by its name."""
+    """Return the content of each shipped file by its name."""
     model = quantize(parameters, training.images)
     return {
         digits.MODEL_FILE: bytes(model),
@@ -84,7 +84,7 @@ def make_files(parameters: Parameters, training: Dataset, test: Dataset) -> dict
 
 
 def int8_accuracy(model: bytes, data: Dataset) -> float:
-    """The share of images whose largest score is their label's, by TensorFlow Lite's reference kernels."""
+    """Return the share of right images by TensorFlow Lite's reference kernels, the largest score counting."""
     try:
         from tflite_runtime.interpreter import Interpreter, OpResolverType
     except ModuleNotFoundError:  # there is none for Python 3.12 and later
@@ -104,7 +104,7 @@ def int8_accuracy(model: bytes, data: Dataset) -> float:
 
 
 def write_files(files: Mapping[str, bytes], directory: Path) -> None:
-    """Write each file whole or not at all: a reader never sees half of one. OSError is the system's."""
+    """Write each file whole or not at all. Raises OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_whole(directory / name, [content])

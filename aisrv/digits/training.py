@@ -42,7 +42,7 @@ class Parameters:
 
     @classmethod
     def initial(cls, random: np.random.RandomState) -> Self:
-        """Random weights whose variance keeps the activations' variance; biases 0."""
+        """Return random weights whose variance keeps the activations' variance; biases 0."""
 
         def weights(rows: int, columns: int, gain: float) -> Array:
             return np.asarray(random.standard_normal((rows, columns)) * np.sqrt(gain / rows))
@@ -59,17 +59,17 @@ class Parameters:
         )
 
     def arrays(self) -> tuple[Array, ...]:
-        """The six arrays, in the order of the fields."""
+        """Return the six arrays, in the order of the fields."""
         return (self.conv1, self.conv1_bias, self.conv2, self.conv2_bias, self.dense, self.dense_bias)
 
     def on_grid(self) -> Self:
-        """The parameters rounded to multiples of 1/GRID."""
+        """Return the parameters rounded to multiples of 1/GRID."""
         return type(self)(*(np.round(array * GRID) / GRID for array in self.arrays()))
 
 
 @dataclass(frozen=True, slots=True)
 class Activations:
-    """What the network computes from images to logits; the patches and choices serve the gradients."""
+    """Results of the network from images to logits; the patches and choices serve the gradients."""
 
     conv1_patches: Array
     conv1: Array
@@ -136,12 +136,12 @@ def train(images: Array, labels: Indices, seed: int) -> Parameters:
 
 
 def accuracy(parameters: Parameters, images: Array, labels: Indices) -> float:
-    """The share of images whose largest logit is their label's."""
+    """Return the share of images whose largest logit is their label's."""
     return float((forward(parameters, images).logits.argmax(axis=1) == labels).mean())
 
 
 def _patches(maps: Array) -> Array:
-    """The 3x3 neighborhood of each pixel, zeros outside: [n, h, w, 9 * channels]."""
+    """Return the 3x3 neighborhood of each pixel, zeros outside: [n, h, w, 9 * channels]."""
     count, height, width, channels = maps.shape
     padded = np.zeros((count, height + 2, width + 2, channels))
     padded[:, 1:-1, 1:-1] = maps
@@ -165,14 +165,14 @@ def _patches_back(slopes: Array) -> Array:
 
 
 def _windows(maps: Array) -> Array:
-    """The four values of each 2x2 window: [n, h/2, w/2, channels, 4]."""
+    """Return the four values of each 2x2 window: [n, h/2, w/2, channels, 4]."""
     count, height, width, channels = maps.shape
     split = maps.reshape(count, height // 2, 2, width // 2, 2, channels)
     return split.transpose(0, 1, 3, 5, 2, 4).reshape(count, height // 2, width // 2, channels, 4)
 
 
 def _max_pool(maps: Array) -> tuple[Array, Indices]:
-    """The largest of each 2x2 window, and which of the four it was."""
+    """Return the largest of each 2x2 window, and which of the four it was."""
     windows = _windows(maps)
     choices = windows.argmax(axis=-1)
     return np.take_along_axis(windows, choices[..., None], axis=-1)[..., 0], choices

@@ -69,7 +69,6 @@ def as_values(image: Image) -> Mapping[str, object]:
 
 
 def _nodes(image: Image) -> list[Mapping[str, object]]:
-    """Describe the nodes of an image that has descriptions."""
     try:
         network = Network.of(image)
     except ImageError:

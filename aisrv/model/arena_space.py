@@ -45,10 +45,7 @@ class ArenaSpace:
         self._throughout: dict[int, Extents] = {}  # taken at all times of a node's ages
 
     def place(self, size: int, first: int, last: int, offset: int | None = None) -> int:
-        """Take `size` bytes, above 0, for one of the lives, at the lowest free offset; return that.
-
-        An `offset` that is given is taken in any case.
-        """
+        """Take `size` bytes, above 0, for a life, at `offset` or else at the lowest free one; return that."""
         nodes, above = self._nodes(self._births[first], self._deaths[last])
         if offset is None:
             offset = self._lowest(size, nodes, above)

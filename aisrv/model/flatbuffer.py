@@ -216,5 +216,4 @@ class Table:
         return start, nbytes
 
     def _named(self, name: str) -> str:
-        """Name a field for messages."""
         return f"{self.where}: {name.replace('_', ' ')}"

@@ -233,7 +233,6 @@ def _subgraph(
 
 
 def _tensor_of(builder: flatbuffers.Builder, tensor: Tensor, buffers: list[int]) -> int:
-    """Write a tensor, and a buffer for its data."""
     buffer = 0
     if tensor.data is not None:
         buffer = len(buffers)

@@ -63,7 +63,6 @@ class DevicesView:
             yield Segment.line()
 
     def _forms(self, ascii_only: bool) -> Iterator[RenderableType]:
-        """Yield the forms, the tallest first."""
         below = [Text(f"{self.hidden:,} more devices are not shown")] if self.hidden else []
         below += kept_in(self.sandbox)
         sections = [part for view in self.devices for part in view.sections(ascii_only)] + below

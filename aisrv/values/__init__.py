@@ -1,1 +1,1 @@
-"""What the rest is made of: packets, settings, text and files within bounds."""
+"""Values of all layers: packets, settings, text and files within bounds."""

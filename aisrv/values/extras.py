@@ -1,4 +1,4 @@
-"""How to install what an extra brings: by the names of its packages, wherever aisrv itself came from."""
+"""Installation of extras: by the names of their packages, wherever aisrv itself came from."""
 
 import sys
 from typing import Final
@@ -20,7 +20,7 @@ EXTRAS: Final = {
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs the packages of an extra. KeyError for one that there is not."""
+    """Return the command that installs the packages of an extra. Raises KeyError."""
     # xmos-ai-tools asks for numpy 1, which the engine does not use, and Python 3.12 has no wheel of.
     alone = ["--no-deps"] if extra == "xcore" and sys.version_info >= (3, 12) else []
     return " ".join(["pip install", *alone, *EXTRAS[extra]])

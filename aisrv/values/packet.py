@@ -62,7 +62,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Wire(NamedTuple):
-    """How a field crosses the wire: its format as the `struct` module has it, and what it means.
+    """Form of a field on the wire: its format as the `struct` module has it, and its meaning.
 
     `decode` makes the field's value of what `struct` reads, or raises ValueError; `encode` is its inverse.
     """
@@ -95,11 +95,11 @@ Pad40 = Annotated[None, Wire("40x")]
 Rest = Annotated[bytes, _REST]
 
 Codecs = tuple[tuple[int, Callable[[Any], Any]], ...]
-"""Those of fields, each with the place of its field."""
+"""Codecs of fields, each with the place of its field."""
 
 
 def _wire_annotations(cls: type) -> Iterator[tuple[str, Wire, bool]]:
-    """The fields of a class that cross the wire, with whether they are constants."""
+    """Yield the fields of a class that cross the wire, and whether they are constants."""
     for field, annotation in get_annotations(cls, eval_str=True).items():
         origin: Any = get_origin(annotation)
         is_constant = origin is ClassVar
@@ -111,19 +111,19 @@ def _wire_annotations(cls: type) -> Iterator[tuple[str, Wire, bool]]:
 
 
 def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """What gets several attributes; `attrgetter` gives a single one without a tuple."""
+    """Return a getter of several attributes; `attrgetter` gives a single one without a tuple."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda packet: tuple(getattr(packet, name) for name in names)
 
 
 def _indexed(codecs: Iterable[Any]) -> Codecs:
-    """The codecs of the fields that have one, with the places of these fields."""
+    """Return the codecs of the fields that have one, with the places of these fields."""
     return tuple((index, codec) for index, codec in enumerate(codecs) if codec)
 
 
 class PacketType(StructMeta):
-    """The type of the classes of packets: adds to a struct what reads and writes its layout."""
+    """Metaclass of packets: adds to a struct the readers and writers of its layout."""
 
     def __new__(
         cls,
@@ -135,7 +135,7 @@ class PacketType(StructMeta):
         kw_only: bool = False,
         **settings: object,
     ) -> Any:  # noqa: ANN401 - mypy sees the class statement alone
-        """`settings` are `byte_order`, as `struct` has it, `error`, and the `name` for messages."""
+        """Create a class with `byte_order`, as in `struct`, `error`, and the `name` for messages."""
         namespace |= {f"_{setting}": value for setting, value in settings.items()}
         made: Any = super().__new__(cls, class_name, bases, namespace, frozen=frozen, kw_only=kw_only)
         if bases[0] is not Struct:
@@ -166,7 +166,7 @@ class Packet(Struct, metaclass=PacketType, frozen=True):
 
     @classmethod
     def _compile(cls, *, kw_only: bool) -> None:
-        """Make of the annotations what reads and writes packets."""
+        """Compile the annotations to readers and writers."""
         cls._wires, cls._constants, cls._rest = {}, {}, None
         fields = []
         for field, wire, is_constant in _wire_annotations(cls):
@@ -198,7 +198,7 @@ class Packet(Struct, metaclass=PacketType, frozen=True):
 
     @classmethod
     def from_bytes(cls, data: Buffer) -> Self:
-        """Read a packet that is all of `data`; the layer's error for another size or what makes no sense."""
+        """Read a packet that is all of `data`. Raises the layer's error for bad sizes or values."""
         if len(data) != cls.SIZE and not (cls._rest and len(data) > cls.SIZE):
             more = " or more" if cls._rest else ""
             raise cls._error(f"{cls._name} has {cls.SIZE} bytes{more}, not {len(data)}")
@@ -206,7 +206,7 @@ class Packet(Struct, metaclass=PacketType, frozen=True):
 
     @classmethod
     def unpack_from(cls, data: Buffer, offset: int = 0) -> Self:
-        """Read the packet at `offset` of a larger buffer; the layer's error where it ends too early."""
+        """Read the packet at `offset` of a larger buffer. Raises the layer's error if it ends too early."""
         if len(data) - offset < cls.SIZE:
             raise cls._error(f"{cls._name} has {cls.SIZE} bytes, not {max(len(data) - offset, 0)}")
         return cls._read(data, offset)
@@ -253,7 +253,7 @@ class Packet(Struct, metaclass=PacketType, frozen=True):
 
     @classmethod
     def struct_of(cls, *fields: str) -> struct.Struct:
-        """The layout with these fields alone, the others as padding.
+        """Return the layout with these fields alone, the others as padding.
 
         For code that handles so many packets that an object for each would take too long.
         """
@@ -268,7 +268,7 @@ class Packet(Struct, metaclass=PacketType, frozen=True):
 
     @classmethod
     def span_of(cls, first: str, last: str) -> struct.Struct:
-        """The fields from `first` to `last` alone, without what lies before and after them."""
+        """Return the fields from `first` to `last` alone, without the bytes before and after them."""
         names = list(cls._wires)
         span = names[names.index(first) : names.index(last) + 1]
         return struct.Struct(cls._byte_order + "".join(cls._wires[field].format for field in span))

@@ -1,7 +1,7 @@
-"""Text from elsewhere as it may be shown anywhere: on a terminal, in a log, in SVG and HTML.
+"""Text from elsewhere made safe to show: on a terminal, in a log, in SVG and HTML.
 
-What a model, a device or an interpreter says may have control characters in it, which move a terminal's
-cursor, and which no XML file may have.
+Texts of models, devices and interpreters may have control characters, which move a terminal's cursor, and
+which no XML file may have.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """A directory of this user's alone, for sockets and the like, that does not outlive the process for long.
 
-The process holds a lock in it. Whoever makes the next one removes those whose process was killed before it
+The process holds a lock in it. The next process to make one removes those whose process was killed before it
 could: those with a lock that nobody holds.
 """
 
@@ -14,18 +14,18 @@ from typing import Final
 
 PREFIX: Final = "aisrv-"
 LOCK: Final = "lock"
-"""The name of the file whose lock says that a process has the directory."""
+"""File whose lock says that a process has the directory."""
 
 _RANDOM_PART: Final = "01234567"
 _SOCKET_PATH_LIMIT: Final = 103
-"""Bytes: the address of a Unix socket has room for 104 (macOS) or 108, with a zero at its end."""
+"""Bytes of a socket's path: its address has room for 104 (macOS) or 108, with a zero at its end."""
 
 
 @contextmanager
 def private_directory(longest: str = "", parent: str | None = None) -> Iterator[Path]:
     """Create a directory, for as long as the block lasts, in which a socket may have the path `longest`.
 
-    It is in `parent`, by default among the temporary files, where that leaves room for the socket's path.
+    It is in `parent`, by default among the temporary files if that leaves room for the socket's path.
     """
     parent = parent or tempfile.gettempdir()
     if len(os.fsencode(f"{parent}/{PREFIX}{_RANDOM_PART}/{longest}")) > _SOCKET_PATH_LIMIT:
@@ -51,7 +51,6 @@ def private_sockets(*names: str) -> Iterator[tuple[str, ...]]:
 
 @contextmanager
 def private_socket(name: str = "usbip") -> Iterator[str]:
-    """Give the path of one socket to be, as `private_sockets` does."""
     with private_sockets(name) as (path,):
         yield path
 

@@ -11,7 +11,7 @@ LARGEST_FILE: Final = 1 << 30
 """Bytes of the largest file that anything here reads whole; models for a device have at most 64 MiB."""
 
 ANY_SIZE: Final = sys.maxsize
-"""For a file that is read in pieces."""
+"""No limit, for a file that is read in pieces."""
 
 
 def read_regular(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> bytes:

@@ -14,13 +14,12 @@ except ImportError:  # Windows, where a file that is open can be neither removed
 
 
 def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -> None:
-    """Write a file that takes the place of an old one when it is complete; OSError with `path` where not.
+    """Write a file that replaces an old one when it is complete. Raises OSError with `path`.
 
     A durable one is on the disk before it takes its name: it is there, whole, after a loss of power, too.
 
-    Until then the bytes are in a file beside it, which is removed on any error. Where the process is killed,
-    the next to write the same file removes it. What is not a regular file, like /dev/null or a pipe, is
-    written as it is.
+    Until then the bytes are in a file beside it, which is removed on any error. If the process is killed, the
+    next to write the same file removes it. Other files, like /dev/null or a pipe, are written as they are.
     """
     target = Path(os.path.realpath(path))
     stem = f".{target.name[:200]}."

@@ -210,6 +210,5 @@ def _warn_if_ambiguous(image: Image) -> None:
 
 
 def _total(engines: tuple[EngineFiles, ...]) -> int:
-    """Estimate the number of bytes."""
     paths = [files[part] for files in engines for part in Part]
     return sum(path.stat().st_size for path in paths if path is not None and path.is_file())

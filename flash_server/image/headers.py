@@ -212,10 +212,7 @@ def segment_limits(headers: Sequence[Header], engine: int, generation: Generatio
 def judge_segments_in_steps(
     headers: Sequence[Header], generation: Generation, size: int
 ) -> Steps[tuple[Segments | LayoutError, ...]]:
-    """Compute `segment_limits` of every engine, or its error, in time linear in the headers.
-
-    `size` is that of the partition in bytes.
-    """
+    """Compute `segment_limits` of every engine for `size` bytes, or its error, in linear time."""
     bounds = yield from _bounds(headers)
     judged: list[Segments | LayoutError] = []
     for engine in range(len(headers)):

@@ -51,10 +51,6 @@ class EngineClient:
         *,
         reference_mhz: float = 100,
     ) -> None:
-        """Use an end for commands, one for notifications, and the flash if there is one.
-
-        The engine's times are in ticks of a clock of `reference_mhz`.
-        """
         self._reference_mhz = reference_mhz
         self._commands = commands
         self._changes = changes

@@ -24,10 +24,7 @@ class Prediction:
         run: Callable[["Prediction", bytes], None],
         ended: Callable[["Prediction", str], None],
     ) -> None:
-        """Gather inputs of `tensor_bytes` float32 bytes and `run` each.
-
-        `ended` is called once, with what went wrong or an empty text.
-        """
+        """Run each input of `tensor_bytes` float32 bytes; `ended` is called once, with an error or ""."""
         self._device = device
         self._tensor_bytes = tensor_bytes
         self._run = run

@@ -177,10 +177,7 @@ class UsbBus:
         return await self._ep0.wait()
 
     def configure(self, value: int) -> None:
-        """Enter a configuration: what the endpoints had in progress is dropped, halts are cleared.
-
-        `value` is the configuration's; 0 leaves it.
-        """
+        """Enter the configuration `value`, or leave it if 0. Transfers in progress are dropped."""
         self.configuration = value
         for endpoint in self.endpoints.values():
             endpoint.reset()

@@ -73,14 +73,10 @@ class DataTask(ABC):
                 self._in.acknowledge_reset()
 
     @abstractmethod
-    async def _serve_command(self) -> None:
-        """Take one command off the endpoints and carry it out."""
+    async def _serve_command(self) -> None: ...
 
     async def _halt_until_cleared(self) -> None:
-        """Report a failure by a stall: halt both endpoints until the host has cleared both.
-
-        Raises UsbReset where a reset comes first.
-        """
+        """Halt both endpoints until the host has cleared both. Raises UsbReset."""
         self._out.check_reset()  # a halt must not hit the configuration that came after the command
         self._in.halt()
         self._out.halt()

@@ -238,7 +238,6 @@ def _thread_bar(each: Prediction) -> Bar:
 
 
 def _rate(total: Total) -> str:
-    """Describe the inferences a second, with their band."""
     low, high = (1000 / total.in_ms(each) if each else 0.0 for each in (total.high, total.low))
     rate = 1000 / total.ms
     return f"{spell(rate)} ({spell(low, rate)} to {spell(high, rate)})"

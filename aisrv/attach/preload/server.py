@@ -47,10 +47,7 @@ _PRELOAD_VARIABLE: Final = "LD_PRELOAD"
 
 
 class Preload:
-    """Devices for programs that run in this environment.
-
-    `directory` holds the emulated system that `environment` points at.
-    """
+    """Devices for programs in this environment, with the emulated system in `directory`."""
 
     def __init__(
         self, directory: Path, nodes: Sequence[UsbfsNode], spidevs: Sequence[SpidevNode] = ()
@@ -183,7 +180,6 @@ async def _serve_stream(node: UsbfsNode, stream: trio.SocketStream) -> None:
 
 
 async def _watch(node: UsbfsNode) -> None:
-    """Notify the clients when the device leaves the bus by itself."""
     while True:
         await node.port.wait_unplugged()
         node.unplug()

@@ -59,7 +59,6 @@ def _replace_by_own_directory(module: Path) -> None:
 
 
 def _add_spidev(tree: PreloadTree, name: str, minor: int) -> None:
-    """Add one node, as device number `minor` of the driver's."""
     tree.add_node(name, _MAJOR, minor).touch(mode=0o666)
     slave = name.replace("spidev", "spi")
     bus = slave.partition(".")[0]

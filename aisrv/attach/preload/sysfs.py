@@ -227,7 +227,6 @@ def _interval(transfer: int, interval: int) -> str:
 
 
 def _string(descriptors: Descriptors, index: int) -> str:
-    """Return a string of a device, empty if it has none."""
     return descriptors.strings[index - 1] if 0 < index <= len(descriptors.strings) else ""
 
 

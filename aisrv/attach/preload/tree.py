@@ -161,5 +161,4 @@ def _place(device_number: int) -> BusPlace:
 
 
 def _link(path: Path, target: Path) -> None:
-    """Link to a folder of the tree by a relative path, as `/sys` does."""
     path.symlink_to(os.path.relpath(target, path.parent))

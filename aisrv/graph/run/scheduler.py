@@ -276,7 +276,6 @@ class Interpreter:
         return False
 
     def _run_pass(self) -> bool:
-        """Examine the nodes up to the end of the list."""
         moved = 0
         entries = self.entries
         for index in range(self._next, len(entries)):

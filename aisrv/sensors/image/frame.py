@@ -66,10 +66,7 @@ class FrameError(ValueError):
 
 
 def frame_size(width: int, height: int, encoding: Encoding) -> int:
-    """Return the bytes of a frame; for samples, `width` is a row's bytes.
-
-    Raises FrameError for a size in pixels that the encoding cannot have.
-    """
+    """Return the bytes of a frame of that size in pixels (samples: `width` in bytes). Raises FrameError."""
     if not (1 <= width <= LARGEST_SIDE and 1 <= height <= LARGEST_SIDE):
         raise FrameError(f"a frame of {width}x{height}: sides are 1 to {LARGEST_SIDE} pixels")
     if encoding is Encoding.BAYER_RGGB and min(width, height) < BAYER_SIDE:

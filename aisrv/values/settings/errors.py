@@ -1,4 +1,4 @@
-"""What is wrong with a file of settings."""
+"""Errors of files of settings."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""Why values do not fit the tables of a file: what is allowed, or which key may be meant.
+"""Messages for values that do not fit the tables of a file: the allowed ones, or the nearest key.
 
-msgspec's messages end with the place of the value: "Expected `int`, got `str` - at `$.engines[1].arena`".
-It is "[...]" in a table whose keys are the user's; the values there are texts.
+msgspec's messages end with the place of the value: "Expected `int`, got `str` - at `$.engines[1].arena`". It
+is "[...]" in a table whose keys are the user's; the values there are texts.
 """
 
 import difflib
@@ -21,7 +21,7 @@ _UNKNOWN: Final = "Object contains unknown field"
 
 
 def locate(message: str) -> tuple[str, KeyPath]:
-    """Split msgspec's message into what is wrong and the path of the key."""
+    """Split msgspec's message into its text and the path of the key."""
     place = _PLACE.search(message)
     if place is None:
         return message, ()
@@ -29,7 +29,7 @@ def locate(message: str) -> tuple[str, KeyPath]:
 
 
 def explain(error: str, table: type, value: Any) -> tuple[str, KeyPath]:  # noqa: ANN401 - whatever TOML has
-    """Return what is wrong with a table of values, and the path of the key; `error` is msgspec's message."""
+    """Return the error of a table of values, and the path of the key; `error` is msgspec's message."""
     kind = inspect.type_info(table)
     if error.startswith(_UNKNOWN):
         found = _unknown_key(kind, value)
@@ -88,7 +88,6 @@ def _members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
 
 
 def _bare_members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
-    """Return the types of a union without their descriptions."""
     return tuple(each.type if isinstance(each, inspect.Metadata) else each for each in _members(kind))
 
 

@@ -13,7 +13,6 @@ class SizeType(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the text of an option; a number, from a default, is one already."""
         if isinstance(value, int):
             return value
         try:

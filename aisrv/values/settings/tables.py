@@ -32,7 +32,6 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The base of all tables. TOML has no null, so None is the value of a key that is left out."""
 
     def given(self) -> dict[str, Any]:
-        """Return the fields that the file gives, by name."""
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
 

@@ -21,7 +21,7 @@ LARGEST_FILE: Final = 64 * KIB
 """Bytes of a file of settings; most take a few hundred."""
 
 LARGEST_NUMBER: Final = 1 << 40
-"""Of the numbers and sizes in one."""
+"""Limit of the numbers and sizes in one."""
 
 _POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -31,9 +31,9 @@ class TomlFile(Struct, frozen=True):
     """A TOML text as values, with the line of each."""
 
     name: str
-    """What messages call it."""
+    """Name in messages."""
     directory: Path
-    """Relative paths in it count from here."""
+    """Base of relative paths in it."""
     values: Mapping[str, Any]
     lines: Mapping[KeyPath, int]
 
@@ -42,7 +42,7 @@ class TomlFile(Struct, frozen=True):
         return SettingsError(f"{self.place(path)}: {message}", *path)
 
     def place(self, path: KeyPath) -> str:
-        """Return where a key is, as errors begin: `board.toml:12: engines[1].arena`."""
+        """Return the place of a key, as errors begin: `board.toml:12: engines[1].arena`."""
         if not path:
             return self.name
         key = "".join(map(_step, path))[1:]
@@ -59,7 +59,7 @@ def read_toml(path: Path) -> TomlFile:
 
 
 def parse_toml(text: str, name: str, directory: Path = Path()) -> TomlFile:
-    """Parse TOML text; `name` is what messages call it. Raises SettingsError, which names the line."""
+    """Parse TOML text; `name` is for messages. Raises SettingsError, which names the line."""
     text = text.replace("\r\n", "\n")
     if toml_lines.depth_of(text) > toml_lines.DEEPEST:
         raise SettingsError(f"{name}: nested deeper than {toml_lines.DEEPEST} levels")

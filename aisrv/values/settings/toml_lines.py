@@ -1,4 +1,4 @@
-"""The structure of a TOML text, which `tomllib` leaves out: the line of each key, and how deep it is nested.
+"""The structure of a TOML text, which `tomllib` leaves out: the line of each key, and its depth.
 
 Follows TOML 1.0.0, sections "String", "Keys", "Table", "Array of Tables" and "Inline Table".
 """
@@ -30,7 +30,7 @@ _Token = tuple[str, str, int]
 
 
 def depth_of(text: str) -> int:
-    """Return how deep any text is nested: by brackets, or by the parts of a dotted key. Takes linear time."""
+    """Return the depth of any text: of brackets, or of the parts of a dotted key. Takes linear time."""
     deepest = brackets = parts = 0
     for kind, piece, _line in _tokens(text):
         if piece in ("[", "{"):
@@ -51,7 +51,7 @@ def lines_of(text: str) -> Mapping[KeyPath, int]:
 
 
 def nearest_line(lines: Mapping[KeyPath, int], path: KeyPath) -> int:
-    """Return the line of a path or, if it is not in the text, of what it would be in; 1 for the text."""
+    """Return the line of a path or, if it is not in the text, of its nearest parent; 1 for the text."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 1)

@@ -143,7 +143,6 @@ def _earlier(data: bytes) -> bytes:
 
 
 def _repeat_bit(data: bytes) -> bytes:
-    """Return the data with the last bit as the previous one."""
     return data[:-1] + bytes((data[-1] & 0xFE | data[-1] >> 1 & 1,)) if data else data
 
 
@@ -196,10 +195,7 @@ class _Part(Struct):
 
 
 class StrictPort(CheckedPort):
-    """Reports breaches and corrupts what they touch, as hardware might.
-
-    The table is in docs/reference/spi.md. `inner` is the port behind it, `name` what the log calls it.
-    """
+    """Reports breaches and corrupts what they touch, as docs/reference/spi.md describes."""
 
     def __init__(self, inner: SpiPort, *, rules: TimingRules = RULES, name: str = "spi") -> None:
         super().__init__(inner, rules=rules, name=name)

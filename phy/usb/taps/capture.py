@@ -62,10 +62,7 @@ class CaptureFile:
         self._append(bytes(SectionHeader("aisrv")))
 
     def interface(self, name: str, description: str = "", *, bus: int = 1, device: int = 1) -> "Interface":
-        """Add an interface for a device; Wireshark knows it by its numbers, bus and device (1 to 127).
-
-        `name` and `description` are texts in the file.
-        """
+        """Add an interface for a device; Wireshark shows its numbers `bus` and `device` (1 to 127)."""
         number = self._interfaces
         self._interfaces += 1
         size = HEADER_SIZE + self.payload_limit

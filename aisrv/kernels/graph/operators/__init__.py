@@ -52,14 +52,14 @@ class Computation:
 
 
 def _layout(prepare: Prepare) -> Computation:
-    return Computation("the graph, layout", "any type", prepare)
+    return Computation("the network, layout", "any type", prepare)
 
 
 _BACKEND: Final = "the backend"
-_ARITHMETIC: Final = "the graph, arithmetic"
-_FUNCTIONS: Final = "the graph, functions"
-_COMPARISONS: Final = "the graph, comparisons"
-_RECURRENT: Final = "the backend `native`, else the graph"
+_ARITHMETIC: Final = "the network, arithmetic"
+_FUNCTIONS: Final = "the network, functions"
+_COMPARISONS: Final = "the network, comparisons"
+_RECURRENT: Final = "the backend `native`, else the network"
 _BOTH: Final = "int8, int16"
 _NUMBERS: Final = "int8, int32, int64, float32"
 
@@ -79,8 +79,8 @@ OPERATORS: Final[Mapping[str, Computation]] = {
     "AVERAGE_POOL_2D": Computation(_BACKEND, _BOTH, backend_operators.average_pool, pools.average_pool),
     "MAX_POOL_2D": Computation(_BACKEND, _BOTH, backend_operators.max_pool, pools.max_pool),
     "SOFTMAX": Computation(_BACKEND, _BOTH, backend_operators.softmax, float_reductions.softmax),
-    "ADD": Computation(_BACKEND, _BOTH, elementwise.add, elements.add, "the graph: of int32"),
-    "MUL": Computation(_BACKEND, _BOTH, elementwise.multiply, elements.multiply, "the graph: of int32"),
+    "ADD": Computation(_BACKEND, _BOTH, elementwise.add, elements.add, "the network: of int32"),
+    "MUL": Computation(_BACKEND, _BOTH, elementwise.multiply, elements.multiply, "the network: of int32"),
     "SUB": Computation(_ARITHMETIC, _BOTH, elementwise.subtract, elements.subtract, "also of int32"),
     "BATCH_MATMUL": Computation(_ARITHMETIC, _BOTH, matmul.batch_matmul, products.batch_matmul),
     "MEAN": Computation(_ARITHMETIC, _BOTH, reductions.mean, float_reductions.mean),
@@ -99,8 +99,8 @@ OPERATORS: Final[Mapping[str, Computation]] = {
     "PRELU": Computation(_FUNCTIONS, "int8", rectifiers.prelu, elements.prelu),
     "HARD_SWISH": Computation(_FUNCTIONS, "int8", lookup.hard_swish, elements.hard_swish),
     "ABS": Computation(_FUNCTIONS, "int8", rectifiers.absolute, elements.absolute),
-    "REDUCE_MAX": Computation("the graph, largest", "int8, float32", reductions.reduce_max),
-    "ARG_MAX": Computation("the graph, largest", "int8, float32", reductions.arg_max, note="to int32"),
+    "REDUCE_MAX": Computation("the network, largest", "int8, float32", reductions.reduce_max),
+    "ARG_MAX": Computation("the network, largest", "int8, float32", reductions.arg_max, note="to int32"),
     "MINIMUM": Computation(_COMPARISONS, _NUMBERS, comparisons.minimum, note="also of int16"),
     "MAXIMUM": Computation(_COMPARISONS, _NUMBERS, comparisons.maximum, note="also of int16"),
     "EQUAL": Computation(_COMPARISONS, _NUMBERS, comparisons.equal, note="also of bools"),
@@ -109,9 +109,9 @@ OPERATORS: Final[Mapping[str, Computation]] = {
     "GREATER_EQUAL": Computation(_COMPARISONS, _NUMBERS, comparisons.greater_equal),
     "LESS": Computation(_COMPARISONS, _NUMBERS, comparisons.less),
     "LESS_EQUAL": Computation(_COMPARISONS, _NUMBERS, comparisons.less_equal),
-    "LOGICAL_AND": Computation("the graph, logic", "bool", comparisons.logical_and),
-    "LOGICAL_OR": Computation("the graph, logic", "bool", comparisons.logical_or),
-    "LOGICAL_NOT": Computation("the graph, logic", "bool", comparisons.logical_not),
+    "LOGICAL_AND": Computation("the network, logic", "bool", comparisons.logical_and),
+    "LOGICAL_OR": Computation("the network, logic", "bool", comparisons.logical_or),
+    "LOGICAL_NOT": Computation("the network, logic", "bool", comparisons.logical_not),
     "RESHAPE": _layout(layout.copy),
     "SQUEEZE": _layout(layout.copy),
     "EXPAND_DIMS": _layout(layout.copy),
@@ -131,29 +131,29 @@ OPERATORS: Final[Mapping[str, Computation]] = {
     "SPACE_TO_DEPTH": _layout(layout.space_to_depth),
     "DEPTH_TO_SPACE": _layout(layout.depth_to_space),
     "RESIZE_NEAREST_NEIGHBOR": _layout(resampling.resize_nearest_neighbor),
-    "SHAPE": Computation("the graph, types", "any type", shapes.shape, note="to int32"),
+    "SHAPE": Computation("the network, types", "any type", shapes.shape, note="to int32"),
     "QUANTIZE": Computation(
-        "the graph, types",
+        "the network, types",
         "float32, int8, uint8, int16, int32",
         quantize.quantize,
         note="to int8, uint8, int16; from the shorter integers to int32, too",
     ),
-    "DEQUANTIZE": Computation("the graph, types", "int8, uint8, int16", quantize.dequantize),
-    "CAST": Computation("the graph, types", "bool, int8, int16, int32, float32", quantize.cast),
+    "DEQUANTIZE": Computation("the network, types", "int8, uint8, int16", quantize.dequantize),
+    "CAST": Computation("the network, types", "bool, int8, int16, int32, float32", quantize.cast),
     "SVDF": Computation(_RECURRENT, "int8", svdf.svdf, note="with a state of int8 or int16"),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Computation(
         _RECURRENT,
         "int8",
         lstm.lstm,
-        note="also of int16, by the graph; with a cell state of int16, without peepholes, projection and "
+        note="also of int16, by the network; with a cell state of int16, without peepholes, projection and "
         "layer normalization",
     ),
-    "IF": Computation("the graph, control", "any type", control.if_),
-    "WHILE": Computation("the graph, control", "any type", control.while_),
-    "VAR_HANDLE": Computation("the graph, state", "any type", resources.var_handle),
-    "READ_VARIABLE": Computation("the graph, state", "any type", resources.read_variable),
-    "ASSIGN_VARIABLE": Computation("the graph, state", "any type", resources.assign_variable),
-    "CALL_ONCE": Computation("the graph, state", "any type", resources.call_once),
+    "IF": Computation("the network, control", "any type", control.if_),
+    "WHILE": Computation("the network, control", "any type", control.while_),
+    "VAR_HANDLE": Computation("the network, state", "any type", resources.var_handle),
+    "READ_VARIABLE": Computation("the network, state", "any type", resources.read_variable),
+    "ASSIGN_VARIABLE": Computation("the network, state", "any type", resources.assign_variable),
+    "CALL_ONCE": Computation("the network, state", "any type", resources.call_once),
 }
 """All builtin operators that a graph executes, by their names in the schema."""
 

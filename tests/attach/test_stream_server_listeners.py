@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from inspect import isabstract
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +36,7 @@ from flash_server.chip.storage import MemoryStorage
 from phy.jacdac.bus import JacdacBus
 from phy.usb.bus import UsbBus
 from tests.support.paths import ROOT
+from tests.support.process_resources import count_descriptors
 from tests.support.spi_link_slaves import InvertingSlave
 from tests.support.step_watch import StepWatch
 from tests.support.usbip_host import request_import
@@ -176,22 +176,18 @@ async def end_of(stream: trio.SocketStream) -> bytes:
     return said
 
 
-def descriptors() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
 @each_listener
 async def test_scan_of_connects_leaves_no_descriptor(kind: type[StreamServer]) -> None:
     async with listening(kind) as place:
         await wait_all_tasks_blocked()
-        before = descriptors()
+        before = count_descriptors()
         for _ in range(SCANS):
             with socket.create_connection(("127.0.0.1", place.port)):
                 pass
             await trio.lowlevel.checkpoint()
         await place.connect()  # accepted after them
         await until_peers(place.server, 1)
-        assert descriptors() <= before + 2
+        assert count_descriptors() <= before + 2
 
 
 @each_listener
@@ -199,14 +195,14 @@ async def test_resets_leave_no_descriptor(kind: type[StreamServer]) -> None:
     row = LISTENERS[kind]
     async with listening(kind) as place:
         await wait_all_tasks_blocked()
-        before = descriptors()
+        before = count_descriptors()
         for cut in range(0, len(row.opening) + 1, max(1, len(row.opening) // 20)):
             with socket.create_connection(("127.0.0.1", place.port)) as peer:
                 peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 peer.sendall(row.opening[:cut])
             await wait_all_tasks_blocked()
         await until_peers(place.server, 0)
-        assert descriptors() == before
+        assert count_descriptors() == before
 
 
 @each_listener

@@ -29,13 +29,10 @@ from aisrv.device.tasks import TASKS
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.xcore import routes, tile
+from tests.support.boards import engines_on
 
 Taken = list[tuple[int, int]]
 """Cores and channel ends of each tile."""
-
-
-def engines(*tiles: int) -> tuple[EngineSpec, ...]:
-    return tuple(EngineSpec(tile=tile, arena_bytes=0) for tile in tiles)
 
 
 def asked(board: Board) -> Taken:
@@ -62,21 +59,21 @@ BOARDS_TO_OPEN = {
             for tile, chain in ((0, 1), (1, 2), (0, None))
         )
     ),
-    "as many engines as there can be": Board(engines=engines(*[0] * 8, *[1] * 5), spi=None),
-    "flash for four engines": Board(engines=engines(0, 1, 0, 1), flashes=(FlashSpec(tile=1),)),
+    "as many engines as there can be": Board(engines=engines_on(*[0] * 8, *[1] * 5), spi=None),
+    "flash for four engines": Board(engines=engines_on(0, 1, 0, 1), flashes=(FlashSpec(tile=1),)),
     "two chips": Board(
         engines=(EngineSpec(), EngineSpec(tile=1, flash=1)), flashes=(FlashSpec(), FlashSpec(tile=1))
     ),
-    "SPI to engine 1": Board(engines=engines(0, 1), spi=SpiSpec(tile=0, engine=1), flashes=(FlashSpec(),)),
+    "SPI to engine 1": Board(engines=engines_on(0, 1), spi=SpiSpec(tile=0, engine=1), flashes=(FlashSpec(),)),
     "Jacdac": Board(
-        engines=engines(0, 1), jacdac=JacdacSpec(tile=0), flashes=(FlashSpec(), FlashSpec(tile=1))
+        engines=engines_on(0, 1), jacdac=JacdacSpec(tile=0), flashes=(FlashSpec(), FlashSpec(tile=1))
     ),
-    "ioserver": Board(engines=engines(0, 1), protocol=UsbProtocol.IOSERVER, spi=None),
+    "ioserver": Board(engines=engines_on(0, 1), protocol=UsbProtocol.IOSERVER, spi=None),
     "a sensor beside the engine": Board(sensor=SensorSpec(tile=0, source="pattern:bars")),
     "a sensor for two engines of three": Board(
         engines=tuple(
             replace(spec, sensor=choice)
-            for spec, choice in zip(engines(0, 1, 0), (True, None, True), strict=True)
+            for spec, choice in zip(engines_on(0, 1, 0), (True, None, True), strict=True)
         ),
         sensor=SensorSpec(tile=1, source="pattern:bars"),
     ),
@@ -137,7 +134,7 @@ def test_cores_in_the_order_in_which_tasks_get_them() -> None:
 
 
 async def test_each_core_runs_the_task_that_it_is_said_to() -> None:
-    board = Board(engines=engines(0, 1), flashes=(FlashSpec(tile=1),))
+    board = Board(engines=engines_on(0, 1), flashes=(FlashSpec(tile=1),))
     plan = plan_of(board)
     async with open_device(board, runner=inline) as device:
         await trio.testing.wait_all_tasks_blocked()
@@ -155,21 +152,21 @@ async def test_each_core_runs_the_task_that_it_is_said_to() -> None:
     ("settings", "message"),
     [
         (
-            {"engines": engines(*[0] * 9)},
+            {"engines": engines_on(*[0] * 9)},
             (
                 "tile 0 needs 9 cores: aiengine 0, aiengine 1, aiengine 2, aiengine 3, aiengine 4, "
                 "aiengine 5, aiengine 6, aiengine 7, aiengine 8; it has 8"
             ),
         ),
         (
-            {"engines": engines(*[1] * 4)},
+            {"engines": engines_on(*[1] * 4)},
             (
                 "tile 1 needs 9 cores: XUD, usb_ep0, usb_data, spi_slave, spi_buffer, "
                 "aiengine 0, aiengine 1, aiengine 2, aiengine 3; it has 8"
             ),
         ),
         (
-            {"engines": engines(*[1] * 255), "spi": None},
+            {"engines": engines_on(*[1] * 255), "spi": None},
             (
                 "tile 1 needs 258 cores: XUD, usb_ep0, usb_data, aiengine 0, aiengine 1, aiengine 2, "
                 "aiengine 3, aiengine 4, aiengine 5, aiengine 6, aiengine 7, aiengine 8, and 246 more; "
@@ -177,7 +174,7 @@ async def test_each_core_runs_the_task_that_it_is_said_to() -> None:
             ),
         ),
         (
-            {"engines": engines(*[0] * 7), "flashes": (FlashSpec(),)},
+            {"engines": engines_on(*[0] * 7), "flashes": (FlashSpec(),)},
             (
                 "tile 0 needs 54 channel ends: aiengine 0 5, flash_server 0 16, aiengine 1 3, aiengine 2 3, "
                 "aiengine 3 3, aiengine 4 3, aiengine 5 3, aiengine 6 3, program 15; it has 32"

@@ -7,14 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.board import Board, BoardError, EngineSpec, FlashSpec, TaskSpec, plan_of
+from aisrv.board import Board, BoardError, FlashSpec, TaskSpec, plan_of
 from aisrv.board.catalog import BOARDS
 from aisrv.board.drawing import draw_board
 from aisrv.board.user_tasks import PartKind, PartTarget, TaskTarget, parse_target
-
-
-def engines(*tiles: int) -> tuple[EngineSpec, ...]:
-    return tuple(EngineSpec(tile=tile, arena_bytes=0) for tile in tiles)
+from tests.support.boards import engines_on
 
 
 def task(name: str = "a", tile: int = 0, **ends: str) -> TaskSpec:
@@ -23,7 +20,7 @@ def task(name: str = "a", tile: int = 0, **ends: str) -> TaskSpec:
 
 def joined(*tasks: TaskSpec) -> list[tuple[str, ...]]:
     """The links of the tasks, on a board with two engines and a flash chip: both ends, and what crosses."""
-    plan = plan_of(Board(engines=engines(0, 1), flashes=(FlashSpec(),), spi=None, tasks=tasks))
+    plan = plan_of(Board(engines=engines_on(0, 1), flashes=(FlashSpec(),), spi=None, tasks=tasks))
     names = {each.name for each in tasks}
     return [
         (f"{link.a.task.name}.{link.a.name}", f"{link.b.task.name}.{link.b.name}", link.carries)
@@ -117,7 +114,7 @@ def test_ends_of_a_task_are_counted_on_its_tile() -> None:
 
 def test_boards_with_tasks_can_be_compared_and_hashed() -> None:
     one, same, other = (
-        Board(tasks=(task(c=f"engine {engine}"),), engines=engines(0, 0)) for engine in (0, 0, 1)
+        Board(tasks=(task(c=f"engine {engine}"),), engines=engines_on(0, 0)) for engine in (0, 0, 1)
     )
     assert (one == same, one == other) == (True, False)
     assert len({one, same, other}) == 2

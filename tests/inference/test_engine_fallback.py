@@ -1,7 +1,5 @@
 """Models that an engine's interpreter has no code for: another one runs them, and the log says so."""
 
-import os
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -19,6 +17,7 @@ from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks
 from tests.support.models import single, tensor
+from tests.support.process_resources import child_processes
 
 FLOATS: Final = TensorType.FLOAT32
 SUM: Final = single(
@@ -106,14 +105,9 @@ async def test_without_a_fallback_the_model_is_refused() -> None:
     assert caught.value.load_result is LoadResult.UNSUPPORTED
 
 
-def children() -> int:
-    """How many processes this one has started, and not ended."""
-    return len(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
-
-
 async def test_the_process_that_refused_is_ended() -> None:
-    engine, before = engine_of([], isolated), children()
+    engine, before = engine_of([], isolated), child_processes()
     await load(engine, SUM)
-    assert children() == before + 1
+    assert len(child_processes()) == len(before) + 1
     await engine.unload_model()
-    assert children() == before
+    assert child_processes() == before

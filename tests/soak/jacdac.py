@@ -48,8 +48,8 @@ from tests.soak.jacdac_links import (
 )
 from tests.support import networks
 from tests.support.jacdac_client import CLIENT, BusClient
+from tests.support.process_resources import count_descriptors, count_tasks
 from tests.support.programs import running
-from tests.support.usbip_host import count_descriptors, count_tasks
 
 SESSION: Final = 80
 """Messages of a session, on average."""

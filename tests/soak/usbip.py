@@ -27,6 +27,7 @@ from aisrv.device.device import open_devices
 from aisrv.inference.process.inline import inline
 from tests.soak.check import Check, Figures
 from tests.support import networks
+from tests.support.process_resources import count_descriptors, count_tasks
 from tests.support.programs import running
 from tests.support.usbip_host import (
     CLEAR_HALT_IN,
@@ -38,8 +39,6 @@ from tests.support.usbip_host import (
     SET_CONFIGURATION,
     control_in,
     control_out,
-    count_descriptors,
-    count_tasks,
     receive_exactly,
     request_import,
     submit,

@@ -10,7 +10,6 @@ import signal
 import time
 from collections import Counter
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 import trio
@@ -23,6 +22,7 @@ from aisrv.protocol.engine_channel import get_command, set_command
 from tests.soak.check import Check, Figures
 from tests.support import networks
 from tests.support.engines import EXACT, INSTALLED, isolated_as
+from tests.support.process_resources import child_processes
 
 KINDS: Final = (*(kind for kind in INSTALLED if kind in EXACT), "kernels")
 LIMITS: Final = Limits(load_seconds=40.0, invoke_seconds=2.0)
@@ -37,16 +37,10 @@ SIGNALS: Final = (
 ACTIONS: Final = ("load", "run", "run", "run", "run", "between", "between")
 
 
-def workers() -> list[int]:
-    """Processes that this one has started and not reaped."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-    return [int(child) for child in children.split()]
-
-
 async def send(number: signal.Signals, delay: float, before: set[int]) -> None:
     """Send a signal to the worker, after a while."""
     await trio.sleep(delay)
-    for pid in set(workers()) - before:
+    for pid in set(child_processes()) - before:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 
@@ -93,14 +87,14 @@ async def recover(device: Device, chance: random.Random, before: set[int], expec
     assert await set_command(engine, Command.SET_INPUT_TENSOR, 0, IMAGES[image]) is Status.OKAY
     assert await set_command(engine, Command.START_INFER) is Status.OKAY
     assert await get_command(engine, Command.GET_OUTPUT_TENSOR) == (Status.OKAY, expected[image])
-    assert len(set(workers()) - before) == 1, "a process is left of a worker that is gone"
+    assert len(set(child_processes()) - before) == 1, "a process is left of a worker that is gone"
 
 
 async def trial(kind: str, size: int, seed: int) -> Counter[str]:
     """Send so many signals to the workers of one device."""
     outcomes: Counter[str] = Counter()
     expected = [networks.run(MODEL, image)[0] for image in IMAGES]
-    before = set(workers())
+    before = set(child_processes())
     async with open_device(runner=isolated_as(kind, LIMITS)) as device:
         for number in range(size):
             chance = random.Random(f"{seed}:{kind}:{number}")
@@ -112,7 +106,7 @@ async def trial(kind: str, size: int, seed: int) -> Counter[str]:
                 raise AssertionError(f"{kind} {number} of seed {seed}: {fault} {log}") from fault
         await recover(device, chance, before, expected)
         await send(signal.SIGSTOP, 0, before)  # a device ends whatever its workers do
-    assert set(workers()) == before, "a worker outlived its device"
+    assert set(child_processes()) == before, "a worker outlived its device"
     return outcomes
 
 

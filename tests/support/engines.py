@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from aisrv.inference.engine import Runner, Runners
+from aisrv.inference.engine import InferenceEngine, Runner, Runners
 from aisrv.inference.interpreter import LogSink
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
@@ -70,9 +70,10 @@ def inline_as(kind: str) -> Runners:
     return run
 
 
-async def run_once(runner: Runner, *inputs: bytes) -> list[bytes]:
+async def run_once(runner: Runner | InferenceEngine, *inputs: bytes) -> list[bytes]:
     """Run a loaded model on its inputs; return its outputs."""
     for number, data in enumerate(inputs):
         runner.input(number)[:] = data
     await runner.invoke()
-    return [bytes(runner.output(number)) for number in range(len(runner.layout.outputs))]
+    count = runner.output_count if isinstance(runner, InferenceEngine) else len(runner.layout.outputs)
+    return [bytes(runner.output(number)) for number in range(count)]

@@ -18,9 +18,9 @@ from aisrv.attach.preload.server import Preload, serve_preload
 from aisrv.attach.preload.trial import PreloadMissingError
 from aisrv.attach.spidev.file import SpidevNode
 from tests.support.preloaded_usb import PROGRAM_SECONDS, BareClient, compiled
+from tests.support.process_resources import count_descriptors, count_tasks
 from tests.support.programs import missing, need_package
 from tests.support.spi_echo import EchoSlave
-from tests.support.usbip_host import count_descriptors, count_tasks
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "spidev_program.py"

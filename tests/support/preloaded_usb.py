@@ -20,9 +20,10 @@ from aisrv.attach.preload.usbfs_node import UsbfsNode
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
+from tests.support.process_resources import count_descriptors, count_tasks
 from tests.support.programs import missing
 from tests.support.usb_firmware import Firmware, after_each_reset
-from tests.support.usbip_host import count_descriptors, count_tasks, receive_exactly
+from tests.support.usbip_host import receive_exactly
 
 SOURCE = Path(__file__).with_name("libusb_client.c")
 PROGRAM_SECONDS = 30

@@ -10,7 +10,6 @@ from array import array
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -19,6 +18,7 @@ from aisrv.attach.usbip.server import Export, UsbipServer, export
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
+from tests.support.process_resources import count_descriptors, count_tasks
 from tests.support.usb_firmware import Firmware, after_each_reset
 
 OUT, IN = 0, 1
@@ -96,24 +96,6 @@ async def served(*firmware: Firmware) -> AsyncIterator[ExportedDevices]:
         assert count_tasks() == tasks, "a task of a connection is left"
         nursery.cancel_scope.cancel()
     assert count_descriptors() == descriptors, "a socket is left"
-
-
-def count_descriptors() -> int:
-    """File descriptors of this process."""
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def count_tasks() -> int:
-    """All tasks of the run, but for those that look for deadlocks, which come and go by the clock."""
-    root = trio.lowlevel.current_root_task()
-    assert root is not None
-    waiting, count = [root], 0
-    while waiting:
-        task = waiting.pop()
-        count += task.name != "deadlock watch"
-        for nursery in task.child_nurseries:
-            waiting += nursery.child_tasks
-    return count
 
 
 # The host's side.

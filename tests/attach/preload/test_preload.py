@@ -20,9 +20,9 @@ from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
 from tests.support.preloaded_usb import CLAIM, assert_unused, compiled, libusb_program, preloaded
+from tests.support.process_resources import count_descriptors, count_tasks
 from tests.support.programs import AISRV, missing, run_process
 from tests.support.usb_firmware import idle, loopback, source
-from tests.support.usbip_host import count_descriptors, count_tasks
 
 __all__ = ["libusb_program"]
 

@@ -8,15 +8,10 @@ from trio.testing import wait_all_tasks_blocked
 from tests.support.preloaded_spidev import PreloadedSpidev, spidev_preloaded
 from tests.support.preloaded_usb import IOCTL, READ, WRITE
 from tests.support.spi_echo import echo
+from tests.support.spidev_messages import MESSAGE_OF_1, MESSAGE_OF_2, ioc_transfer
 
-MESSAGE_OF_1, MESSAGE_OF_2 = 0x40206B00, 0x40406B00
 ARRAY, DATA, ANSWER = 0x10000, 0x20000, 0x30000
 EFAULT, EINVAL, ENOTTY, EMSGSIZE = 14, 22, 25, 90
-
-
-def transfer(tx: int, rx: int, length: int, cs_change: int = 0) -> bytes:
-    """`struct spi_ioc_transfer`."""
-    return struct.pack("<QQIIHBBBBBx", tx, rx, length, 0, 0, 0, cs_change, 0, 0, 0)
 
 
 async def works(server: PreloadedSpidev) -> None:
@@ -41,7 +36,7 @@ async def test_message_cut_at_any_byte() -> None:
 
 
 async def test_memory_cut_at_any_byte() -> None:
-    raw = transfer(DATA, ANSWER, 20)
+    raw = ioc_transfer(DATA, ANSWER, 20)
     async with spidev_preloaded() as server:
         for cut in range(len(raw) + 20):
             client = await server.open()
@@ -62,7 +57,7 @@ async def test_memory_of_several_transfers_is_asked_for_at_once() -> None:
         client = await server.open()
         await client.send(IOCTL, MESSAGE_OF_2, ARRAY)
         await client.receive(24)
-        await client.stream.send_all(transfer(DATA, 0, 2) + transfer(DATA + 2, 0, 1))
+        await client.stream.send_all(ioc_transfer(DATA, 0, 2) + ioc_transfer(DATA + 2, 0, 1))
         assert struct.unpack("<6Q", await client.receive(48)) == (5, DATA, 2, 5, DATA + 2, 1)
         await client.stream.send_all(b"ab" + b"c")
         assert struct.unpack("<3Q", await client.receive(24)) == (3, 3, 0)
@@ -93,14 +88,14 @@ async def test_absurd_size(command: int, size: int) -> None:
 @pytest.mark.parametrize(
     ("raw", "errno"),
     [
-        (transfer(DATA, 0, 0xFFFFFFFF), EMSGSIZE),
-        (transfer(0, ANSWER, 0xFFFFFFFF), EMSGSIZE),
-        (transfer(0, 0, 0xFFFFFFFF), EMSGSIZE),
-        (transfer(0, 0, (1 << 20) + 1), EMSGSIZE),
-        (transfer(1, 0, 1), EFAULT),
-        (transfer(0, 1, 1), EFAULT),
-        (transfer(2**64 - 1, 0, 4), EFAULT),
-        (transfer(0, 2**63, 4), EFAULT),
+        (ioc_transfer(DATA, 0, 0xFFFFFFFF), EMSGSIZE),
+        (ioc_transfer(0, ANSWER, 0xFFFFFFFF), EMSGSIZE),
+        (ioc_transfer(0, 0, 0xFFFFFFFF), EMSGSIZE),
+        (ioc_transfer(0, 0, (1 << 20) + 1), EMSGSIZE),
+        (ioc_transfer(1, 0, 1), EFAULT),
+        (ioc_transfer(0, 1, 1), EFAULT),
+        (ioc_transfer(2**64 - 1, 0, 4), EFAULT),
+        (ioc_transfer(0, 2**63, 4), EFAULT),
     ],
 )
 async def test_absurd_transfer(raw: bytes, errno: int) -> None:
@@ -116,7 +111,7 @@ async def test_absurd_transfer(raw: bytes, errno: int) -> None:
 async def test_largest_message_without_buffers() -> None:
     async with spidev_preloaded() as server:
         client = await server.open()
-        client.memory[ARRAY] = transfer(0, 0, 1 << 20)
+        client.memory[ARRAY] = ioc_transfer(0, 0, 1 << 20)
         assert await client.ioctl(MESSAGE_OF_1, ARRAY) == (1 << 20, 0)
         assert server.slave.transactions == [bytes(1 << 20)]
         await client.close()
@@ -125,7 +120,7 @@ async def test_largest_message_without_buffers() -> None:
 async def test_empty_transfer_needs_no_memory() -> None:
     async with spidev_preloaded() as server:
         client = await server.open()
-        client.memory[ARRAY] = transfer(1, 1, 0)
+        client.memory[ARRAY] = ioc_transfer(1, 1, 0)
         assert await client.ioctl(MESSAGE_OF_1, ARRAY) == (0, 0)
         assert server.slave.transactions == [b""]
         await client.close()
@@ -134,7 +129,7 @@ async def test_empty_transfer_needs_no_memory() -> None:
 async def test_client_that_leaves_with_chip_select_low_lets_it_go_high() -> None:
     async with spidev_preloaded() as server:
         client = await server.open()
-        client.memory |= {ARRAY: transfer(DATA, 0, 3, cs_change=1), DATA: b"abc"}
+        client.memory |= {ARRAY: ioc_transfer(DATA, 0, 3, cs_change=1), DATA: b"abc"}
         assert await client.ioctl(MESSAGE_OF_1, ARRAY) == (3, 0)
         assert server.slave.sent == b"abc"
         await client.close()

@@ -18,17 +18,13 @@ from aisrv.attach.spidev.cuse import CuseConnection, CuseError, serve_cuse
 from aisrv.attach.spidev.file import SpidevNode
 from phy.spi.bus import SpiBus
 from tests.support.spi_echo import EchoSlave, echo
+from tests.support.spidev_messages import MESSAGE_OF_1, MESSAGE_OF_2, ioc_transfer
 
 OPEN, READ, WRITE, RELEASE, FLUSH, INTERRUPT, IOCTL, POLL, INIT = 14, 15, 16, 18, 25, 36, 39, 40, 4096
 EINTR, EIO, EBADF, ENOMEM, EFAULT, EINVAL, ENOTTY, ENOSYS, EMSGSIZE = 4, 5, 9, 12, 14, 22, 25, 38, 90
-MESSAGE_OF_1, MESSAGE_OF_2, MOST = 0x40206B00, 0x40406B00, 0x7FE06B00
+MOST = 0x7FE06B00
 RETRY = 4
 ARRAY, DATA, ANSWER = 0x10000, 0x20000, 0x30000
-
-
-def transfer(tx: int, rx: int, length: int, cs_change: int = 0) -> bytes:
-    """`struct spi_ioc_transfer`."""
-    return struct.pack("<QQIIHBBBBBx", tx, rx, length, 0, 0, 0, cs_change, 0, 0, 0)
 
 
 # Messages.
@@ -216,7 +212,7 @@ async def test_too_long_read_and_write() -> None:
 async def test_message_takes_three_attempts() -> None:
     async with echoing() as (kernel, slave):
         handle = await kernel.open()
-        array = transfer(DATA, ANSWER, 3)
+        array = ioc_transfer(DATA, ANSWER, 3)
         first = await kernel.attempt(handle, MESSAGE_OF_1, ARRAY)
         assert first == (0, struct.pack("<iIII2Q", 0, RETRY, 1, 0, ARRAY, 32))
         second = await kernel.attempt(handle, MESSAGE_OF_1, ARRAY, array)
@@ -231,7 +227,7 @@ async def test_message_takes_three_attempts() -> None:
 async def test_transfers_that_changed_between_attempts_are_asked_for_anew() -> None:
     async with echoing() as (kernel, slave):
         handle = await kernel.open()
-        changed = transfer(DATA, ANSWER, 9) + b"abc"
+        changed = ioc_transfer(DATA, ANSWER, 9) + b"abc"
         error, body = await kernel.attempt(handle, MESSAGE_OF_1, ARRAY, changed, 3)
         assert (error, body[:8]) == (0, struct.pack("<iI", 0, RETRY))
         assert slave.transfers == []
@@ -241,7 +237,7 @@ async def test_transfers_that_changed_between_attempts_are_asked_for_anew() -> N
 async def test_message_of_two_transfers() -> None:
     async with echoing() as (kernel, slave):
         handle = await kernel.open()
-        memory = {ARRAY: transfer(DATA, 0, 3, 1) + transfer(0, ANSWER, 2, 1), DATA: b"abc"}
+        memory = {ARRAY: ioc_transfer(DATA, 0, 3, 1) + ioc_transfer(0, ANSWER, 2, 1), DATA: b"abc"}
         assert await kernel.ioctl(handle, MESSAGE_OF_2, ARRAY, memory) == (0, 5)
         assert memory[ANSWER] == echo(bytes(2))
         assert (slave.transactions, slave.sent) == ([b"abc"], bytes(2))
@@ -263,9 +259,9 @@ async def test_settings() -> None:
 async def test_message_with_more_buffers_than_a_retry_can_name() -> None:
     async with echoing() as (kernel, slave):
         handle = await kernel.open()
-        memory = {ARRAY: transfer(DATA, ANSWER, 1) * 511, DATA: b"a"}
+        memory = {ARRAY: ioc_transfer(DATA, ANSWER, 1) * 511, DATA: b"a"}
         assert await kernel.ioctl(handle, MOST, ARRAY, memory) == (ENOMEM, -1)
-        memory[ARRAY] = transfer(0, 0, 1) * 511
+        memory[ARRAY] = ioc_transfer(0, 0, 1) * 511
         assert await kernel.ioctl(handle, MOST, ARRAY, memory) == (0, 511)
         assert slave.transactions == [bytes(511)]
         await kernel.close(handle)
@@ -309,7 +305,7 @@ async def test_release_is_carried_out_though_it_is_interrupted() -> None:
         nursery.start_soon(_run_within, clocking, slave)
         async with served(slave.bus) as (kernel, _):
             handle = await kernel.open()
-            memory = {ARRAY: transfer(DATA, 0, 3, 1), DATA: b"abc"}
+            memory = {ARRAY: ioc_transfer(DATA, 0, 3, 1), DATA: b"abc"}
             assert await kernel.ioctl(handle, MESSAGE_OF_1, ARRAY, memory) == (0, 3)
             clocking.cancel()
             await wait_all_tasks_blocked()

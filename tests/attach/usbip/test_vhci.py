@@ -26,13 +26,13 @@ from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
 from phy.usb.taps.fault_plan import Fault, FaultPlan
 from phy.usb.taps.faults import FaultyPort
+from tests.support.process_resources import count_descriptors
 from tests.support.usbip_host import (
     DEVICE_DESCRIPTOR,
     GET_DEVICE_DESCRIPTOR,
     SET_CONFIGURATION,
     control_in,
     control_out,
-    count_descriptors,
     submit_in,
 )
 

@@ -1,6 +1,5 @@
 """Runs in engine processes: all answers, whoever dies on the way, and what ends a run early."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from aisrv.evaluate.running.local_run import EngineError, LocalRun, LocalSetting
 from aisrv.model.reader import read_model
 from aisrv.protocol.engine_kind import EngineKind
 from host_tools.tensors.tensor_spec import TensorSpec
+from tests.support.process_resources import child_processes
 
 MODEL = digits.model_bytes()
 PIXELS = InputSettings(kind="image", mean=(0.0,), std=(255.0,))
@@ -202,5 +202,6 @@ def test_arrays_that_do_not_fit() -> None:
 
 def test_no_process_is_left() -> None:
     run(digits_data("digits"))
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    assert not [pid for pid in children if "aisrv.inference" in Path(f"/proc/{pid}/cmdline").read_text()]
+    assert not [
+        pid for pid in child_processes() if "aisrv.inference" in Path(f"/proc/{pid}/cmdline").read_text()
+    ]

@@ -29,6 +29,7 @@ from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
 from tests.support import mlperf_tiny, networks, xcore_tools
+from tests.support.engines import run_once
 from tests.support.xcore_tools import Converted
 
 IMAGES = digits.test_images()
@@ -73,22 +74,15 @@ async def open_engine(
             await engine.unload_model()
 
 
-async def run(engine: InferenceEngine, *inputs: bytes) -> list[bytes]:
-    for number, data in enumerate(inputs):
-        engine.input(number)[:] = data
-    await engine.invoke()
-    return [bytes(engine.output(number)) for number in range(engine.output_count)]
-
-
 async def test_a_run_overwrites_its_inputs_as_a_device_does() -> None:
     given = np.random.default_rng(1).integers(-128, 128, 640, np.int8).tobytes()
     async with open_engine() as engine:
         await engine.load_model(mlperf_tiny.model_bytes("ad01_int8"), ModelMemory.ARENA)
-        first = await run(engine, given)
+        first = await run_once(engine, given)
         left = bytes(engine.input(0))
         assert left != given
-        assert await run(engine) != first  # it starts from what the first one left
-        assert await run(engine, given) == first
+        assert await run_once(engine) != first  # it starts from what the first one left
+        assert await run_once(engine, given) == first
 
 
 def seeded_inputs(model: bytes, seed: int) -> list[bytes]:
@@ -104,7 +98,7 @@ async def test_every_digit_equals_tensorflow_lite() -> None:
     async with open_engine() as engine:
         await engine.load_model(digits.model_bytes(), ModelMemory.EXT)
         for image, _ in IMAGES:
-            assert await run(engine, image) == networks.run(digits.model_bytes(), image)
+            assert await run_once(engine, image) == networks.run(digits.model_bytes(), image)
 
 
 @pytest.mark.parametrize("name", mlperf_tiny.NAMES)
@@ -114,7 +108,7 @@ async def test_plain_models_equal_tensorflow_lite(name: str) -> None:
         await engine.load_model(model, ModelMemory.EXT)
         for seed in range(2):
             inputs = seeded_inputs(model, seed)
-            assert await run(engine, *inputs) == networks.run(model, *inputs)
+            assert await run_once(engine, *inputs) == networks.run(model, *inputs)
 
 
 @pytest.mark.parametrize("model", [digits.two_output_model_bytes(), networks.two_input_add_network(1024)])
@@ -122,7 +116,7 @@ async def test_several_tensors(model: bytes) -> None:
     async with open_engine() as engine:
         await engine.load_model(model, ModelMemory.ARENA)
         inputs = seeded_inputs(model, 3)
-        assert await run(engine, *inputs) == networks.run(model, *inputs)
+        assert await run_once(engine, *inputs) == networks.run(model, *inputs)
 
 
 async def test_one_model_after_the_other() -> None:
@@ -130,14 +124,14 @@ async def test_one_model_after_the_other() -> None:
         for model in (digits.model_bytes(), networks.two_input_add_network(), digits.model_bytes()):
             await engine.load_model(model, ModelMemory.EXT)
             inputs = seeded_inputs(model, 4)
-            assert await run(engine, *inputs) == networks.run(model, *inputs)
+            assert await run_once(engine, *inputs) == networks.run(model, *inputs)
 
 
 async def test_an_arena_that_the_device_needs_is_enough() -> None:
     model = digits.model_bytes()
     async with open_engine(arena_bytes=arena_need(read_model(model)).total) as engine:
         await engine.load_model(model, ModelMemory.EXT)
-        assert await run(engine, IMAGES[0].image) == networks.run(model, IMAGES[0].image)
+        assert await run_once(engine, IMAGES[0].image) == networks.run(model, IMAGES[0].image)
 
 
 # Models of the converter.
@@ -149,7 +143,7 @@ async def test_converted_digits_keep_their_classes(converted: Converted) -> None
     async with open_engine(Memory(converted.parameters)) as engine:
         await engine.load_model(converted.model, ModelMemory.EXT)
         for image, _ in IMAGES:
-            (scores,) = (np.frombuffer(output, np.int8) for output in await run(engine, image))
+            (scores,) = (np.frombuffer(output, np.int8) for output in await run_once(engine, image))
             (expected,) = (np.frombuffer(o, np.int8) for o in networks.run(digits.model_bytes(), image))
             other_class += scores.argmax() != expected.argmax()
             largest = max(largest, np.abs(scores.astype(int) - expected).max())
@@ -178,7 +172,7 @@ async def test_parameters_are_read_in_operator_order_at_every_run(converted: Con
         assert memory.asked == []
         assert engine.parameter_traffic == ParameterTraffic(0, 0)
         for runs in (1, 2):
-            await run(engine, IMAGES[0].image)
+            await run_once(engine, IMAGES[0].image)
             assert memory.asked == loads * runs
             assert engine.parameter_traffic == ParameterTraffic(len(loads), sum(size for _, size in loads))
         await engine.unload_model()
@@ -189,7 +183,7 @@ async def test_parameters_are_read_in_operator_order_at_every_run(converted: Con
 async def test_other_parameters_give_other_scores(converted: Converted) -> None:
     async with open_engine(Memory(bytes(len(converted.parameters)))) as engine:
         await engine.load_model(converted.model, ModelMemory.EXT)
-        scores = {output for image, _ in IMAGES[:20] for output in await run(engine, image)}
+        scores = {output for image, _ in IMAGES[:20] for output in await run_once(engine, image)}
     assert len(scores) == 1
 
 
@@ -205,14 +199,14 @@ async def test_a_read_that_fails_leaves_everything_as_it_was(converted: Converte
     memory = Memory(converted.parameters, good=4)
     async with open_engine(memory) as engine:
         await engine.load_model(converted.model, ModelMemory.EXT)
-        (first,) = await run(engine, IMAGES[0].image)
+        (first,) = await run_once(engine, IMAGES[0].image)
         memory.good = 6
         with pytest.raises(InvokeError, match=r"^the flash is gone$"):
-            await run(engine, IMAGES[1].image)
+            await run_once(engine, IMAGES[1].image)
         assert bytes(engine.output(0)) == first
         assert engine.parameter_traffic.requests == 4
         memory.good = 1_000_000
-        assert await run(engine, IMAGES[0].image) == [first]
+        assert await run_once(engine, IMAGES[0].image) == [first]
 
 
 async def test_without_flash_it_is_refused(converted: Converted) -> None:
@@ -230,7 +224,7 @@ async def test_all_weights_in_the_model_need_no_flash(tmp_path: Path) -> None:
     ).model
     async with open_engine() as engine:
         await engine.load_model(model, ModelMemory.EXT)
-        (scores,) = await run(engine, IMAGES[0].image)
+        (scores,) = await run_once(engine, IMAGES[0].image)
         assert engine.parameter_traffic == ParameterTraffic(0, 0)
     assert np.frombuffer(scores, np.int8).argmax() == IMAGES[0].label
 
@@ -292,7 +286,7 @@ async def test_one_scale_for_all_channels_is_computed(scales: tuple[float, ...])
     async with open_engine() as engine:
         await engine.load_model(model, ModelMemory.EXT)
         inputs = seeded_inputs(model, 5)
-        assert await run(engine, *inputs) == networks.run(model, *inputs)
+        assert await run_once(engine, *inputs) == networks.run(model, *inputs)
 
 
 async def test_a_model_for_another_version_is_refused_by_name_and_version(
@@ -332,7 +326,7 @@ async def test_damaged_models_are_errors_or_results(converted: Converted) -> Non
             except InferenceError:
                 continue
         await engine.load_model(digits.model_bytes(), ModelMemory.EXT)
-        assert await run(engine, IMAGES[0].image) == networks.run(digits.model_bytes(), IMAGES[0].image)
+        assert await run_once(engine, IMAGES[0].image) == networks.run(digits.model_bytes(), IMAGES[0].image)
 
 
 # The library.

@@ -21,6 +21,7 @@ from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import EngineKind, EngineKindError
 from tests.support import puppet
 from tests.support.paths import ROOT
+from tests.support.process_resources import count_descriptors, is_alive
 
 ARENA = 1 << 16
 
@@ -76,18 +77,6 @@ async def invoke_error(action: str, limits: Limits | None = None) -> tuple[str, 
         with pytest.raises(InvokeError) as caught:
             await isolated.invoke(action)
         return str(caught.value), await isolated.invoke()
-
-
-def is_alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
-
-
-def descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def children() -> str:
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
 
 
 # Tensors and lifetime.
@@ -244,10 +233,10 @@ async def test_sigkill_before_the_tensors_are_mapped(monkeypatch: pytest.MonkeyP
             return sizing(files, size)
 
         monkeypatch.setattr(isolation.SharedFiles, "map_tensors", kill_and_size)
-        before = descriptors()
+        before = count_descriptors()
         with pytest.raises(ModelError, match=r"^mapping the tensors: the interpreter was killed by SIGKILL$"):
             await isolated.load()
-        assert descriptors() == before
+        assert count_descriptors() == before
         assert isolated.interpreter.layout == TensorLayout((), ())
 
 
@@ -456,7 +445,7 @@ async def test_tensors_over_the_memory_limit_are_refused() -> None:
 
 async def test_a_cancelled_load_leaves_nothing() -> None:
     async with open_puppet() as isolated:
-        before = descriptors()
+        before = count_descriptors()
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(isolated.load, "hang")
@@ -464,7 +453,7 @@ async def test_a_cancelled_load_leaves_nothing() -> None:
                 pid = isolated.pid
                 scope.cancel()
         assert not is_alive(pid)
-        assert descriptors() == before
+        assert count_descriptors() == before
         assert isolated.interpreter.layout == TensorLayout((), ())
 
 
@@ -488,14 +477,14 @@ async def test_a_cancelled_restart_leaves_nothing_of_it() -> None:
         await isolated.load()
         with pytest.raises(InvokeError):
             await isolated.invoke("exit 3")
-        before = descriptors()
+        before = count_descriptors()
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(isolated.invoke)
                 await wait_all_tasks_blocked()
                 scope.cancel()
         assert isolated.interpreter.pid is None
-        assert descriptors() == before
+        assert count_descriptors() == before
         assert await isolated.invoke() == 1
 
 

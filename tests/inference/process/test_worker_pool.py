@@ -3,7 +3,6 @@
 import os
 import signal
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 import trio
@@ -17,6 +16,7 @@ from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks, puppet
 from tests.support.amounts import amount
+from tests.support.process_resources import child_processes, count_descriptors, is_alive
 
 ARENA = 1 << 16
 ROUNDS = amount(9, every_day=3)
@@ -26,17 +26,9 @@ def runner(workers: WorkerPool) -> IsolatedInterpreter:
     return workers.isolated(lambda _text: None, kind=puppet.KIND)
 
 
-def is_alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
-
-
-def children() -> str:
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-
-
-def resources() -> tuple[int, str]:
+def resources() -> tuple[int, list[int]]:
     """Descriptors and children of this process."""
-    return len(list(Path("/proc/self/fd").iterdir())), children()
+    return count_descriptors(), child_processes()
 
 
 async def killed(pid: int) -> None:

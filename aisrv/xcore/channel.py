@@ -127,24 +127,10 @@ def chan_in_buf_byte(c: ChanEnd, count: int) -> Steps[bytes]:
 # Streaming channels: the instructions themselves.
 
 
-def s_chan_out_word(c: ChanEnd, word: int) -> "Verb[None]":
-    """Output one word on a streaming channel."""
-    return c.outuint(word)
-
-
-def s_chan_in_word(c: ChanEnd) -> "Verb[int]":
-    """Input one word from a streaming channel."""
-    return c.inuint()
-
-
-def s_chan_out_byte(c: ChanEnd, byte: int) -> "Verb[None]":
-    """Output one byte on a streaming channel."""
-    return c.outuchar(byte)
-
-
-def s_chan_in_byte(c: ChanEnd) -> "Verb[int]":
-    """Input one byte from a streaming channel."""
-    return c.inuchar()
+s_chan_out_word: Final = ChanEnd.outuint
+s_chan_in_word: Final = ChanEnd.inuint
+s_chan_out_byte: Final = ChanEnd.outuchar
+s_chan_in_byte: Final = ChanEnd.inuchar
 
 
 def s_chan_out_ct_end(c: ChanEnd) -> "Verb[None]":

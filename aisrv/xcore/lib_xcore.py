@@ -5,6 +5,7 @@ of `Tile` trap. Sources: lib_xcore's chanend.h, channel.h, channel_streaming.h, 
 """
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 import trio
 
@@ -24,14 +25,10 @@ def chanend_alloc(tile: Tile) -> ChanEnd | None:
     return tile.allocate_chanend() if tile.chanends_free else None
 
 
-def chanend_free(c: ChanEnd) -> None:
-    """Free a channel end."""
-    c.free()
+chanend_free: Final = ChanEnd.free
 
 
-def chanend_set_dest(c: ChanEnd, destination: ChanEnd | int) -> None:
-    """Set the end that outputs go to."""
-    c.setd(destination)
+chanend_set_dest: Final = ChanEnd.setd
 
 
 def chanend_get_dest(c: ChanEnd) -> int:
@@ -84,14 +81,10 @@ def get_reference_time(tile: Tile) -> int:
     return tile.clock.ticks() & 0xFFFFFFFF
 
 
-def hwtimer_get_time(timer: Timer) -> int:
-    """Read a timer."""
-    return timer.now()
+hwtimer_get_time: Final = Timer.now
 
 
-async def hwtimer_wait_until(timer: Timer, until: int) -> int:
-    """Wait until the timer is after `until`, and read it."""
-    return await timer.wait_after(until)
+hwtimer_wait_until: Final = Timer.wait_after
 
 
 async def hwtimer_delay(timer: Timer, period: int) -> int:

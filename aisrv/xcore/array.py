@@ -19,7 +19,7 @@ from aisrv.xcore.traps import Trap, TrapKind, check_size
 from aisrv.xcore.verb import Steps, verb
 
 LARGE_BYTES: Final = 4 << 20
-"""Bytes above which data are never copied, moved or handed over as a whole, which would take milliseconds.
+"""Bytes above which data are never copied, moved or delivered as a whole, which would take milliseconds.
 
 Below, memory that grows is quicker: what was given back is used again, and no new pages are needed.
 """
@@ -150,8 +150,8 @@ def receive_word(c: ChanEnd, room: int) -> Steps[tuple[int, bytes | None]]:
     Only an array shorter than `room` bytes comes along, and after a word of 0: others, None here, are
     received after the word.
     """
-    if handed := (yield from await_direct(c, WORD_BYTES, room)):
-        return int.from_bytes(handed.data), handed.array
+    if delivered := (yield from await_direct(c, WORD_BYTES, room)):
+        return int.from_bytes(delivered.data), delivered.array
     return (yield from chan_in_word(c)), None
 
 

@@ -48,8 +48,8 @@ def _in(c: ChanEnd, count: int, convert: Callable[[bytes], T]) -> Steps[T]:
     """Normal input of `count` bytes: await END, END, the data, await END, END."""
     if count < 0:
         check_size(count, "bytes to input")
-    if handed := (yield from await_direct(c, count)):
-        return convert(handed.data)
+    if delivered := (yield from await_direct(c, count)):
+        return convert(delivered.data)
     while not c.take_control(_END):
         yield
     if data := take_published(c, count):

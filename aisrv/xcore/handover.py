@@ -19,7 +19,7 @@ from aisrv.xcore.verb import Steps
 
 
 class Input(Struct):
-    """A normal input before its first token, and what it was handed."""
+    """A normal input before its first token, and what was delivered to it."""
 
     count: int
     """Bytes that it inputs."""
@@ -37,7 +37,7 @@ class Output(Struct):
 
 
 def deliver_directly(c: ChanEnd, data: bytes, array: bytes | bytearray | memoryview | None = None) -> bool:
-    """Hand a normal output of `data`, and the array after it, to a side that waits for just this."""
+    """Deliver a normal output of `data`, and the array after it, to a side that waits for just this."""
     peer = c.peer_at_rest()
     if peer is None or peer.ready or not isinstance(waiting := peer.noted, Input):
         return False

@@ -15,7 +15,7 @@ Sleep: TypeAlias = "AwaitableGenerator[Any, Any, T, Generator[Any, Any, T]]"
 
 
 def no_cleanup() -> None:
-    """Withdraw nothing."""
+    """Do nothing where a task is cancelled that waits."""
 
 
 class _Failure:

@@ -23,6 +23,7 @@ from tests.support.programs import AISRV, HOST, run_process, running
 TIMED: Final = {
     "aisrv demo": (["--count", "1"], ["--count", "1", "--json"]),
     "aisrv profile": (["MODEL"], ["MODEL", "--json"], ["MODEL", "MODEL"], ["MODEL", "MODEL", "--json"]),
+    "aisrv evaluate": (["MODEL", "digits", "--limit", "3", "--check", "0", "--out", "OUT"],),
     "aisrv model": (["show", "MODEL"],),
     "aisrv-host diff": (["DEVICE", "virtual", "--model", "MODEL"],),
     "aisrv-host profile": ([], ["--json"]),
@@ -45,9 +46,9 @@ UNTIMED: Final = frozenset(
 """Commands that show none, or those of this machine alone."""
 
 _NUMBER: Final = r"[\d,]+(?:\.\d+)?"
-_BARE: Final = re.compile(rf"{_NUMBER} (?:ms|µs)(?! \({_NUMBER} to {_NUMBER})\b")
+_BARE: Final = re.compile(rf"{_NUMBER} (?:ms|µs)(?: a run)?+(?! \({_NUMBER} to {_NUMBER})\b")
 _BAND: Final = re.compile(rf"{_NUMBER}(?: to |-){_NUMBER}")
-_NO_PREDICTIONS: Final = ("Here ", "This host took ", "A tick is ")
+_NO_PREDICTIONS: Final = ("Here ", "This host took ", "on this machine: ", "A tick is ")
 _TIME_KEY: Final = re.compile(r"(?:^|_)(?:ms|us|ticks|microseconds)(?:_|$)")
 _BAND_KEY: Final = re.compile(r"low|high|band")
 _MEASURED: Final = ("host", "published")
@@ -120,9 +121,9 @@ def _image(model: Path) -> Path:
 @pytest.mark.parametrize(
     ("command", "words"), [(command, words) for command, calls in TIMED.items() for words in calls]
 )
-def test_times_have_bands(command: str, words: list[str], model: Path, device: str) -> None:
+def test_times_have_bands(command: str, words: list[str], model: Path, device: str, tmp_path: Path) -> None:
     program, name = command.split()
-    places = {"MODEL": str(model), "DEVICE": device}
+    places = {"MODEL": str(model), "DEVICE": device, "OUT": str(tmp_path / "out")}
     start = [*AISRV, name] if program == "aisrv" else [*HOST, "--device", device, name]
     done = run_process([*start, *(places.get(word, word) for word in words)], check=True)
     if "--json" in words:

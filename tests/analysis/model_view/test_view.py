@@ -1,6 +1,8 @@
 """What is told of a model: each fact as its file, its plan and its predicted times have it."""
 
+import io
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -125,6 +127,15 @@ def test_the_text_names_everything() -> None:
     assert "  4 pool1, int8[1, 4, 4, 16], 256 bytes, scale 0.0105392, zero point -128, " in text
     assert "arena 1,024 to 1,280, steps 2 to 3\n" in text
     assert "    0  CONV_2D          0 1 2 -> 3 int8[1, 8, 8, 16]\n" in text
+
+
+def test_labels_are_those_of_the_archive_behind_the_model() -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("labels.txt", "zero\none\n")
+    view = view_model(digits.model_bytes() + archive.getvalue())
+    assert view.labels == ("zero", "one")
+    assert "Labels\n  0 zero\n  1 one" in to_text(view)
 
 
 def test_what_is_no_model_is_refused() -> None:

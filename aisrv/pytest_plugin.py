@@ -6,6 +6,7 @@
 | `aisrv_device` | the running device, on a thread of this process (`aisrv.attach.background`) |
 | `aisrv_server` | the host library's `AiServer`, connected to it in process |
 | `aisrv_usbip` | its address for a host program, `usbip:127.0.0.1:PORT` |
+| `aisrv_evaluate` | a function that evaluates a model on a data set: `aisrv evaluate` in a test |
 | `aisrv_jacdac` | the address of its Jacdac bus, `127.0.0.1:PORT`; puts the board on one |
 
 The mark takes `board`, which is a shipped board's name, the path of a board file from the test's folder, or a
@@ -24,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from os import PathLike
     from pathlib import Path
 
     from aisrv.attach.background import BackgroundBus, BackgroundDevice
@@ -268,3 +270,50 @@ def aisrv_jacdac(request: pytest.FixtureRequest) -> str:
     if not address.startswith(_JACDAC):
         pytest.skip(f"aisrv_jacdac is an address {_JACDAC}HOST:PORT, and the tests run on {address}")
     return address.removeprefix(_JACDAC)
+
+
+@pytest.fixture
+def aisrv_evaluate(request: pytest.FixtureRequest) -> "Callable[..., dict[str, Any]]":
+    """Return a function that evaluates a model on data: `aisrv_evaluate("net.tflite", "photos", limit=500)`.
+
+    Files count from the test's folder. It also takes `against`, an engine, a device or a model's file, and
+    `on`, which is "engine" or the address of a device; "device" is the one that the tests run on. The result
+    is as `result.json` of `aisrv evaluate` has it; a model or data that cannot be evaluated fail the test.
+    """
+
+    def evaluated(
+        model: "str | PathLike[str]",
+        data: "str | PathLike[str]",
+        *,
+        against: str | None = None,
+        on: str = "engine",
+        limit: int | None = None,
+    ) -> dict[str, Any]:
+        from os import fspath
+
+        from aisrv.evaluate.data.opening import DIGITS
+        from aisrv.evaluate.errors import EvaluateError
+        from aisrv.evaluate.evaluation import evaluate
+        from aisrv.evaluate.request import Request
+
+        folder = request.path.parent
+        source = fspath(data)
+        if on == "device":
+            on = request.config.getoption(OPTION) or "virtual"
+        if against is not None and against.endswith(".tflite"):
+            against = fspath(folder / against)
+        try:
+            outcome = evaluate(
+                Request(
+                    folder / model,
+                    source if source in DIGITS else fspath(folder / source),
+                    limit=limit,
+                    on=on,
+                    against=against,
+                )
+            )
+        except (EvaluateError, OSError) as error:
+            _fail(error)
+        return outcome.result
+
+    return evaluated

@@ -22,6 +22,7 @@ BENCHMARKS = (
     "kernels",
     "operators",
     "relocatable",
+    "evaluate",
     "graph",
     "graph_compile",
 )

@@ -36,6 +36,10 @@ def pairs(one: Model, other: Model) -> list[TensorPair]:
 
     `one` and `other` are the models; of the same model each tensor goes with itself.
     """
+    if one is other:
+        return [
+            TensorPair(operator, index, index) for operator in one.operators for index in operator.outputs
+        ]
     names = {tensor.name: index for index, tensor in enumerate(other.tensors) if tensor.name}
     written = [(operator, index) for operator in one.operators for index in operator.outputs]
     by_name = [

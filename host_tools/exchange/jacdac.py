@@ -72,6 +72,10 @@ class JacdacExchange:
         self._infer()
         return self._read_output()
 
+    def run_each(self, _inputs: list[Buffer]) -> list[bytes] | None:
+        """Return None: one run is in flight at a time."""
+        return None
+
     def _load(self, model: bytes, progress: Progress | None = None) -> None:
         self._input = self._output = None
         self._runner.load(model, self.timeout, progress)

@@ -122,6 +122,10 @@ class SpiExchange:
 
     # Commands, once the device is not busy
 
+    def run_each(self, _inputs: list[Buffer]) -> list[bytes] | None:
+        """Return None: one run is in flight at a time."""
+        return None
+
     def _get(self, command: int) -> bytes:
         if command in _FIXED:
             return self._read(command, _FIXED[command])

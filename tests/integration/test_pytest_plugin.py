@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from aisrv import digits
 from tests.support.programs import running
 
 pytest_plugins = ["pytester"]
@@ -193,3 +194,22 @@ def test_the_fixtures_are_listed_with_their_purpose(pytester: pytest.Pytester) -
     result.stdout.fnmatch_lines(
         ["aisrv_server *", "*Connect the host library to the device, in process, or *"]
     )
+
+
+def test_evaluate_in_a_test(pytester: pytest.Pytester) -> None:
+    pytester.path.joinpath("net.tflite").write_bytes(digits.model_bytes())
+    pytester.makepyfile(
+        """
+        def test_the_digits(aisrv_evaluate):
+            result = aisrv_evaluate("net.tflite", "digits", against="kernels:numpy", limit=50)
+            assert result["metrics"]["accuracy"]["value"] == 1.0
+            assert result["against"]["differing"] == 0
+            assert result["check"]["same"]
+
+        def test_no_data(aisrv_evaluate):
+            aisrv_evaluate("net.tflite", "nowhere")
+        """
+    )
+    result = pytester.runpytest_subprocess("--no-header", "-rN")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*nowhere: No such file or directory*"])

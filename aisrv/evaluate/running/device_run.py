@@ -116,18 +116,44 @@ def run_on_device(
     """
     sizes = [spec.nbytes for spec in preparation.specs]
     missing = [index for first, end in answers.missing() for index in range(first, end)]
-    for index, row, digest, failure in example_rows(data, preparation, missing):
-        if digest:
-            answers.content[index] = bytearray(digest)
-        if failure:
-            answers.fail(index, failure)
+    for start in range(0, len(missing), BATCH):
+        rows: dict[int, bytes] = {}
+        for index, row, digest, failure in example_rows(data, preparation, missing[start : start + BATCH]):
+            if digest:
+                answers.content[index] = bytearray(digest)
+            if failure:
+                answers.fail(index, failure)
+                on_batch(index, index + 1)
+            else:
+                rows[index] = row
+        _run_rows(server, rows, answers, sizes, outputs, on_batch)
+
+
+def _run_rows(
+    server: AiServer,
+    rows: dict[int, bytes],
+    answers: Answers,
+    sizes: Sequence[int],
+    outputs: int,
+    on_batch: Callable[[int, int], None],
+) -> None:
+    """Run rows by the index of their examples, several in flight where the model has one input and output."""
+    while rows:
+        if len(sizes) == outputs == 1:
+            found = server.run_many(rows.values())
         else:
-            try:
-                answer = run_row(server, row, sizes, outputs)
+            found = (run_row(server, row, sizes, outputs) for row in rows.values())
+        left = iter(list(rows))
+        try:
+            for index, answer in zip(left, found, strict=False):
                 answers.put(index, np.frombuffer(answer, np.uint8)[None], ())
-            except CommandError as error:
-                answers.fail(index, str(error))
-        on_batch(index, index + 1)
+                del rows[index]
+                on_batch(index, index + 1)
+        except CommandError as error:
+            index = next(iter(rows))
+            answers.fail(index, str(error))
+            del rows[index]
+            on_batch(index, index + 1)
 
 
 def checked_indices(answers: Answers, count: int) -> list[int]:

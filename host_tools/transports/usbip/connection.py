@@ -94,23 +94,30 @@ class Connection(Pipeline):
         return bytes(memoryview(buffer)[: self.bulk_in_into(endpoint, buffer, timeout)])
 
     def transact(self, requests: Sequence[tuple[int, Buffer]], timeout: float | None = None) -> int:
-        """Carry out transfers, each an endpoint and its buffer, all in flight at once, at least one.
+        """Carry out transfers, each an endpoint and its buffer, all in flight at once.
 
         Returns the bytes that the last one moved. At the first failure the others are taken back and the
         error is raised; `writes_done` of a TransferError says how many ended well before.
         """
+        moved = self.transact_each(requests, timeout)
+        return moved[-1] if moved else 0
+
+    def transact_each(
+        self, requests: Sequence[tuple[int, Buffer]], timeout: float | None = None
+    ) -> list[int]:
+        """Do as `transact`, and return the bytes that each transfer moved."""
         deadline = deadline_after(timeout)
         transfers = self.submit_batch(requests, deadline)
-        done = moved = 0
+        moved: list[int] = []
         try:
             for transfer in transfers:
-                moved = transfer.actual if transfer.status == 0 else self._result(transfer, deadline)
-                done += 1
+                actual = transfer.actual if transfer.status == 0 else self._result(transfer, deadline)
+                moved.append(actual)
         except TransferError as error:
-            error.writes_done = done
+            error.writes_done = len(moved)
             raise
         finally:
-            for transfer in transfers[done:]:
+            for transfer in transfers[len(moved) :]:
                 if transfer.status is None and self.is_open:
                     self.withdraw(transfer)
         return moved

@@ -73,6 +73,19 @@ class UsbipTransport:
         count = self._connection.transact(requests, timeout)
         return bytes(answer[:count]) if length else b""
 
+    def exchange_each(
+        self, exchanges: Sequence[Sequence[Buffer]], length: int, timeout: float | None
+    ) -> list[bytes]:
+        """Do as `exchange` several times, each with a read of `length` bytes; all are in flight at once."""
+        requests: list[tuple[int, Buffer]] = []
+        answers = []
+        for writes in exchanges:
+            requests += [(ENDPOINT_OUT, data) for data in writes]
+            answers.append((len(requests), memoryview(bytearray(length))))
+            requests.append((ENDPOINT_IN, answers[-1][1]))
+        moved = self._connection.transact_each(requests, timeout)
+        return [bytes(answer[: moved[place]]) for place, answer in answers]
+
     def halted(self) -> frozenset[int]:
         """See `Transport.halted`."""
         try:

@@ -1,0 +1,171 @@
+"""Data sets in engine processes beside the bare loop, and many runs on a device beside single ones.
+
+    python -m benchmarks.evaluate
+
+The bare loop sets the input, invokes and gets the output, over rows in memory, in this process. What is
+compared takes turns; times are CPU time of all processes without what starting takes, which a run of two
+examples has, too. On a device it is the time that passes, in turns of 60 ms.
+"""
+
+import os
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import trio
+
+from aisrv import digits
+from aisrv.attach.background import BackgroundDevice
+from aisrv.board import ArenaMemory, Board, EngineSpec
+from aisrv.evaluate.evaluation import evaluate
+from aisrv.evaluate.request import Request, load
+from aisrv.evaluate.running.answers import Answers
+from aisrv.evaluate.running.local_run import LocalRun, LocalSettings
+from aisrv.inference.interpreter import create_interpreter
+from aisrv.protocol.engine_kind import EngineKind
+from benchmarks.rows import Row
+from host_tools.client import AiServer
+from tests.support import mlperf_tiny
+
+PAIRS: Final = int(os.environ.get("AISRV_PAIRS", "15"))
+TURN_SECONDS: Final = 0.06
+FEW: Final = 2
+"""Examples of a run that takes hardly more than starting."""
+
+
+def run() -> Iterator[Row]:
+    """Yield the ratios: above 1 is faster than what it is compared with."""
+    vww = mlperf_tiny.model_bytes("vww_96_int8")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = {
+            "vww": (vww, 27_648, 20_000),
+            "digits": (digits.model_bytes(), 64, 1_000_000),
+            "few digits": (digits.model_bytes(), 64, 20_000),
+        }
+        paths = {key: _write(folder, key, *each) for key, each in files.items()}
+        yield from _beside_the_loop("vww on kernels:native", *paths["vww"], "kernels:native")
+        yield from _beside_the_loop("digits on tflite", *paths["few digits"], "tflite")
+        yield from _beside_the_loop("digits on kernels:native", *paths["digits"], "kernels:native")
+        yield from _with_parts("digits on kernels:native", *paths["digits"], folder)
+        yield from _many_runs("digits", digits.model_bytes(), 64)
+        yield from _many_runs("vww", vww, 27_648)
+
+
+def _write(folder: Path, name: str, model: bytes, row: int, count: int) -> tuple[Path, Path]:
+    random = np.random.default_rng(0)
+    path, data = folder / f"{name}.tflite", folder / f"{name}.npz"
+    path.write_bytes(model)
+    if row == 64:
+        images = np.array([np.frombuffer(each.image, np.int8) for each in digits.test_images()])
+        labels = np.array([each.label for each in digits.test_images()])
+        picks = np.arange(count) % len(images)
+        np.savez(data, x=images[picks], y=labels[picks])
+    else:
+        np.savez(data, x=random.integers(-128, 128, (count, row), np.int8), y=np.zeros(count, np.int64))
+    return path, data
+
+
+def _cpu() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def _taken(action: Callable[[], object]) -> float:
+    before = _cpu()
+    action()
+    return _cpu() - before
+
+
+def _bare(model: Path, data: Path, kind: str) -> Callable[[], None]:
+    interpreter = create_interpreter(EngineKind.parse(kind))
+    layout = interpreter.load(model.read_bytes(), 1 << 26)
+    with np.load(data) as archive:
+        rows = [row.data for row in archive["x"].view(np.uint8)]
+    out = memoryview(bytearray(layout.outputs[0]))
+    set_input, invoke, get_output = interpreter.set_input, interpreter.invoke, interpreter.get_output
+
+    def loop() -> None:
+        for row in rows:
+            set_input(0, row)
+            invoke()
+            get_output(0, out)
+
+    return loop
+
+
+def _local(model: Path, data: Path, kind: str, limit: int | None) -> Callable[[], None]:
+    request = Request(model, str(data), kind=EngineKind.parse(kind), limit=limit)
+    loaded = load(request)
+
+    def action() -> None:
+        answers = Answers(len(loaded.data), loaded.output_bytes, 1000)
+        settings = LocalSettings(request.kind, loaded.file.data, 1)
+        local = LocalRun(settings, loaded.data, loaded.preparation, answers, lambda _first, _end: None)
+        trio.run(local.run)
+
+    return action
+
+
+def _beside_the_loop(name: str, model: Path, data: Path, kind: str) -> list[Row]:
+    bare, ours = _bare(model, data, kind), _local(model, data, kind, None)
+    start = _local(model, data, kind, FEW)
+    ratios, starts = [], []
+    for _ in range(PAIRS):
+        starts.append(_taken(start))
+        ratios.append(_taken(bare) / (_taken(ours) - starts[-1]))
+    return [
+        Row(f"{name}: one engine process, of the bare loop", statistics.median(ratios), ""),
+        Row(f"{name}: starting it, CPU time", statistics.median(starts), "s"),
+    ]
+
+
+def _with_parts(name: str, model: Path, data: Path, folder: Path) -> list[Row]:
+    bare = _bare(model, data, "kernels:native")
+    request = Request(model, str(data), kind=EngineKind.parse("kernels:native"), processes=1, check=0)
+    rows: dict[str, list[float]] = {"with parts": [], "without parts": []}
+    for number in range(PAIRS):
+        base = _taken(bare)
+        kept = replace(request, folder=folder / f"run{number}")
+        rows["with parts"].append(base / _taken(lambda kept=kept: evaluate(kept)))  # type: ignore[misc]
+        rows["without parts"].append(base / _taken(lambda: evaluate(request)))
+    return [
+        Row(f"{name}: all of it {key}, of the bare loop", statistics.median(each), "")
+        for key, each in rows.items()
+    ]
+
+
+def _many_runs(name: str, model: bytes, size: int) -> list[Row]:
+    engine = EngineSpec(
+        kind=EngineKind.parse("kernels:native"), arena_bytes=16 << 20, arena_memory=ArenaMemory.EXTERNAL
+    )
+    inputs = [bytes(each) for each in np.random.default_rng(0).integers(0, 256, (64, size), np.uint8)]
+    with (
+        BackgroundDevice(Board(engines=(engine,))) as device,
+        AiServer.open(f"usbip:{device.usbip_address}") as server,
+    ):
+        server.load_model(model, memory="ext")
+
+        def single() -> int:
+            for data in inputs:
+                server.run(data)
+            return len(inputs)
+
+        def many() -> int:
+            return sum(1 for _ in server.run_many(inputs))
+
+        ratios = [_rate(many) / _rate(single) for _ in range(PAIRS)]
+    return [Row(f"{name}: run_many, of run, by the time that passes", statistics.median(ratios), "")]
+
+
+def _rate(action: Callable[[], int]) -> float:
+    count, start = 0, time.perf_counter()
+    while time.perf_counter() - start < TURN_SECONDS:
+        count += action()
+    return count / (time.perf_counter() - start)

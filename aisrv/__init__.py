@@ -8,7 +8,7 @@ in this process. Each is imported at its first use. Their types are in `__init__
 
 from importlib import import_module
 
-__version__ = "0.2.0"
+from aisrv.values.version import __version__
 
 __all__ = ["AiServer", "Board", "__version__", "open_device"]
 

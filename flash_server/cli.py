@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from aisrv import __version__
 from aisrv.model.relocatable.errors import RelocatableError
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.json_errors import JsonGroup, json_wanted
 from aisrv.terminal.option_group import option_group
+from aisrv.values.version import __version__
 from flash_server.commands.boot import boot, boot_image
 from flash_server.commands.chip import read, write
 from flash_server.commands.inspect import diff, inspect, verify

@@ -17,11 +17,11 @@ from typing import Final
 
 import click
 
-from aisrv import __version__
 from aisrv.protocol.commands import ProtocolError
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.json_errors import JsonGroup, json_wanted
 from aisrv.terminal.option_group import option_group
+from aisrv.values.version import __version__
 from host_tools.commands.bench import bench
 from host_tools.commands.diff import diff
 from host_tools.commands.gpio import gpio

@@ -11,9 +11,9 @@ from typing import Final
 
 import click
 
-from aisrv import __version__
 from aisrv.terminal.command_group import LazyGroup
 from aisrv.terminal.json_errors import JsonErrors
+from aisrv.values.version import __version__
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "attach": (

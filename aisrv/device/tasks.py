@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from aisrv import __version__
 from aisrv.board import Board, EngineSpec, Task, TaskKind, UsbProtocol
 from aisrv.device.ends import Ends
 from aisrv.device.parts import DeviceParts
@@ -19,6 +18,7 @@ from aisrv.inference.buffer_engine import create_engine
 from aisrv.inference.interpreter import runs_in_place
 from aisrv.inference.timings import DeviceModel, FlashPath, Memory
 from aisrv.protocol.engine_channel import Watcher
+from aisrv.values.version import __version__
 from phy.usb.aisrv_data import UsbData
 from phy.usb.ep0 import usb_ep0
 

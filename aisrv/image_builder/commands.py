@@ -1,5 +1,6 @@
 """`aisrv-flash reloc`: images of models as relocatable code; their report, and how they are built."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -113,7 +114,6 @@ def build(settings: FlashSettings, model_file: Path, building: BuildSettings, ou
     With --split the weights go beside the image, into IMAGE with the suffix .weights; --c-array writes IMAGE
     with the suffix .c.
     """
-    from aisrv.image_builder import report
     from aisrv.image_builder.build import build_image, c_array
 
     name = building.name or model_file.stem
@@ -124,15 +124,7 @@ def build(settings: FlashSettings, model_file: Path, building: BuildSettings, ou
         written[output.with_suffix(".weights")] = built.weights
     if building.as_c_array:
         written[output.with_suffix(".c")] = c_array(built.image, name).encode()
-    for path, data in written.items():
-        write_file(path, [data], len(data))
-    image = Image.from_bytes(built.image)
-    size = len(built.weights or b"")
-    files = "\n".join(f"{path}: {len(data)} bytes" for path, data in written.items())
-    settings.answer(
-        {**report.as_values(image), "files": [str(path) for path in written]},
-        lambda: click.echo(f"{report.memory_layout(image, weights_file_bytes=size)}\n\n{files}"),
-    )
+    _write(settings, written, built.image, len(built.weights or b""))
 
 
 @reloc.command(
@@ -144,15 +136,25 @@ def build(settings: FlashSettings, model_file: Path, building: BuildSettings, ou
 @pass_settings
 def kernels(settings: FlashSettings, building: BuildSettings, output: Path) -> None:
     """Compile the kernels without a network: the kernel backend `relocatable` runs such an image."""
-    from aisrv.image_builder import report
     from aisrv.image_builder.build import build_kernels
 
     data = build_kernels(building.variant)
-    write_file(output, [data], len(data))
-    image = Image.from_bytes(data)
+    _write(settings, {output: data}, data)
+
+
+def _write(
+    settings: FlashSettings, written: Mapping[Path, bytes], image: bytes, weights_bytes: int = 0
+) -> None:
+    """Write the files of an image, and show its memory layout; `weights_bytes` are in a file of their own."""
+    from aisrv.image_builder import report
+
+    for path, data in written.items():
+        write_file(path, [data], len(data))
+    found = Image.from_bytes(image)
+    files = "\n".join(f"{path}: {len(data)} bytes" for path, data in written.items())
     settings.answer(
-        {**report.as_values(image), "files": [str(output)]},
-        lambda: click.echo(f"{report.memory_layout(image)}\n\n{output}: {len(data)} bytes"),
+        {**report.as_values(found), "files": [str(path) for path in written]},
+        lambda: click.echo(f"{report.memory_layout(found, weights_file_bytes=weights_bytes)}\n\n{files}"),
     )
 
 

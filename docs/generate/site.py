@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Final, Protocol
 
-PACKAGE: Final = Path(__file__).parents[2] / "aisrv/__init__.py"
+PACKAGE: Final = Path(__file__).parents[2] / "aisrv/values/version.py"
 _VERSION: Final = re.compile(r'^__version__\s*(?::[^=]*)?=\s*"([^"]+)"', re.MULTILINE)
 _BLOCK: Final = re.compile(
     r'<div class="language-(?P<language>console|pycon) highlight">(?P<inside>.*?)</div>', re.DOTALL

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from aisrv import __version__
 from aisrv.evaluate.data.data_set import DataSet
 from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.inputs.settings import InputSettings
 from aisrv.protocol.engine_kind import KERNELS, EngineKind
 from aisrv.values.regular_file import read_regular
+from aisrv.values.version import __version__
 from aisrv.values.whole_file import write_whole
 
 FORMAT: Final = "aisrv-run/1"

@@ -49,10 +49,7 @@ def read_board(path: Path) -> Board:
 
 
 def parse_board(text: str, name: str = "board.toml", directory: Path = Path()) -> Board:
-    """Read a board from TOML text; `name` is for messages. Raises BoardFileError.
-
-    Paths in it are relative to `directory`.
-    """
+    """Read a board from TOML text with paths relative to `directory`. Raises BoardFileError."""
     try:
         return _board(parse_toml(text, name, directory))
     except SettingsError as error:

@@ -26,10 +26,7 @@ class BuiltImage:
 def build_image(
     model: bytes, name: str = "network", variant: Variant = DEFAULT_VARIANT, *, split: bool = False
 ) -> BuiltImage:
-    """Build an image of a `.tflite` file. Raises BuildError.
-
-    `name` becomes a C identifier. With `split` the weights are apart.
-    """
+    """Build an image, its weights apart with `split`; `name` becomes a C identifier. Raises BuildError."""
     network = record(model)
     elf = compile_image(network_source(c_name(name), network, variant, _kernels(network)), variant)
     image = pack_image(elf, b"" if split else network.weights)

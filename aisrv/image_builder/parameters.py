@@ -248,10 +248,7 @@ def _windows(
 def _weighted(
     params: _Weighted, places: Places, multipliers: Sequence[Multiplier], weight_sums: _Sums
 ) -> dict[str, int]:
-    """Return the constants and zero points of an operator with weights.
-
-    Refuses sums that may leave 32 bits, before or after the multiplier's shift to the left.
-    """
+    """Return constants and zero points of an operator with weights. Refuses sums that may leave 32 bits."""
     bias = [0] * len(multipliers) if params.bias is None else params.bias.tolist()
     bounds = np.abs(np.asarray(bias, np.int64)) + weight_sums * LARGEST_DIFFERENCE
     for channel, (bound, multiplier) in enumerate(zip(bounds.tolist(), multipliers, strict=True)):

@@ -117,10 +117,7 @@ class Rows:
     """Rows in mapped memory, cut into tensors."""
 
     def __init__(self, descriptor: int, area: RowArea, sizes: Sequence[int], *, writable: bool) -> None:
-        """Map a file, of which rows are in an area; `sizes` are the bytes of the tensors of a row.
-
-        ValueError if these are not those of a row.
-        """
+        """Map a file with an area of rows, whose tensors have `sizes` in bytes. Raises ValueError."""
         if sum(sizes) != area.row_bytes:
             raise ValueError(f"rows have {area.row_bytes} bytes, the model's tensors {sum(sizes)}")
         start = area.offset - area.offset % mmap.ALLOCATIONGRANULARITY

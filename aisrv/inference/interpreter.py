@@ -193,10 +193,7 @@ class InPlaceInterpreter(Interpreter, Protocol):
     """An interpreter that runs models in place."""
 
     def load_in_place(self, memory: mmap.mmap, offset: int, arena_bytes: int, /) -> TensorLayout:
-        """Load a model as `load` does that begins in memory at an offset, and stays there.
-
-        `arena_bytes` is the arena that it may use.
-        """
+        """Load a model that begins, and stays, at `offset` bytes of memory, as `load` does."""
 
     def forget_code(self) -> None:
         """Read the model's code anew: the memory was changed."""

@@ -65,10 +65,7 @@ class _Operands:
 
 
 def tflm_scratch(model: Model, *, pointer: int = DEVICE_POINTER) -> list[Scratch]:
-    """List the scratch of TFLM's reference kernels, in their order, none of size 0.
-
-    `pointer` is the size of a pointer in bytes. Raises ModelFileError for options that cannot be read.
-    """
+    """List the scratch of TFLM's kernels for a `pointer` size in bytes. Raises ModelFileError."""
     return [
         Scratch(operator.index, size, number)
         for number, subgraph in enumerate(subgraphs(model))

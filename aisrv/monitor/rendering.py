@@ -41,10 +41,7 @@ class DeviceView:
 
 @dataclass(frozen=True, slots=True)
 class DevicesView:
-    """Devices one below the other, in the most detailed form that fits.
-
-    All of each, with blank lines between its parts; all, without them; each in a few lines; a line for each.
-    """
+    """Devices one below the other, in the most detailed form that fits."""
 
     devices: tuple[DeviceView, ...]
     hidden: int = 0

@@ -89,10 +89,7 @@ def build_boot_image(version: int, payload: bytes) -> bytes:
 
 
 def parse_boot_image(data: bytes) -> tuple[BootHeader, bytes]:
-    """Parse and check the image that `data` begins with. Raises BootImageError.
-
-    Bytes past its end are ignored, as in a slot.
-    """
+    """Parse and check the image at the start of `data`, as in a slot. Raises BootImageError."""
     header = BootHeader.from_bytes(data)
     payload = data[HEADER_BYTES : header.image_bytes]
     if len(payload) < header.length:

@@ -116,10 +116,7 @@ class Upgrade:
             del self._rest[: self._page]
 
     async def finish(self) -> BootHeader:
-        """Program the rest, read all back, and only then program the page that makes the image count.
-
-        Raises BootImageError if the image is short or damaged, VerifyError if the chip differs.
-        """
+        """Program the rest, verify all, program the header's page. Raises BootImageError, VerifyError."""
         header = self._header
         if header is None:
             raise BootImageError(f"{self.received} bytes came, not even the {HEADER_BYTES} of a header")

@@ -125,10 +125,7 @@ class Partitions:
 
 
 def divide(chip: FlashMemory, boot_bytes: int) -> Partitions:
-    """Divide a chip: `boot_bytes`, whole sectors, for the boot partition, the rest for the data partition.
-
-    Raises PartError if the chip is smaller, or the number is not of whole sectors.
-    """
+    """Divide a chip at `boot_bytes`, whole sectors, into boot and data partition. Raises PartError."""
     return Partitions(
         Partition(chip, "boot", 0, boot_bytes),
         Partition(chip, "data", boot_bytes, chip.part.size - boot_bytes),
@@ -153,10 +150,7 @@ class DataImage:
 
 
 async def read_image(data: Partition) -> DataImage:
-    """Detect and parse the image of a data partition, in steps between which other tasks run.
-
-    Raises NoImageError if there is none, LayoutError if it begins like no known one.
-    """
+    """Detect and parse the image of a data partition, in steps. Raises NoImageError, LayoutError."""
     prefix = await data.read(0, min(PREFIX_BYTES, data.size))
     detected = await _detect(data, prefix)
     headers = await _take_turns(parse_headers_in_steps(prefix, detected))

@@ -97,10 +97,7 @@ class XipWindow:
 async def open_window(
     flash: FlashChannel, part: Part = Part.XIP, geometry: CacheGeometry = XCORE_AI_CACHE
 ) -> XipWindow:
-    """Open a window on the XIP or the operators segment of the channel's engine.
-
-    Raises WindowError if the segment is absent, FlashReadError if there is no valid image.
-    """
+    """Open a window on a segment. Raises WindowError if it is absent, FlashReadError without an image."""
     if part is Part.MODEL:
         raise WindowError("the model has no window: it is read whole")
     sizes = await flash.read_sizes()

@@ -38,10 +38,7 @@ class Image:
 
     @classmethod
     def open(cls, path: Path, engines: int | None = None, swapped: bool | None = None) -> "Image":
-        """Map a file. Raises InputError, or LayoutError if it holds no sound image.
-
-        `engines` and `swapped` are detected unless given.
-        """
+        """Map a file, detecting `engines` and `swapped` unless given. Raises InputError, LayoutError."""
         data = map_file(path)
         try:
             found = map_image(

@@ -164,10 +164,7 @@ def load_suite(path: Path) -> Suite:
 
 
 def read_suite(text: str, *, where: str, directory: Path) -> Suite:
-    """Read a file's text; `where` names it in messages. Raises ProfileError with file, line and key.
-
-    Paths in it are relative to `directory`.
-    """
+    """Read a file's text, named `where` in messages, with paths from `directory`. Raises ProfileError."""
     try:
         return _suite(parse_toml(text, where, directory))
     except SettingsError as error:

@@ -10,10 +10,7 @@ from aisrv.graph.script.disassembler import disassemble
 
 
 def words_text(graph: Graph, names: Mapping[int, str] | None = None) -> str:
-    """Return the words of a graph as text: `0x…,` a line, first their number, with comments.
-
-    `names` are the names of nodes by NODE_IDX.
-    """
+    """Return the words of a graph as text, with comments; `names` are those of nodes by NODE_IDX."""
     words = words_of(graph)
     notes = _notes(graph, names or {})
     flash = graph.ram_word

@@ -87,10 +87,7 @@ class FrameReader:
         return samples[self._used :]
 
     def use(self, count: int, *, hold: bool = False) -> int:
-        """Mark the first instants of the last `read` as used; return the bytes that leave the arc.
-
-        With `hold` none leave it yet.
-        """
+        """Use the first instants of the last `read`; return the bytes that leave the arc, 0 with `hold`."""
         self._used += count
         if hold:
             return 0

@@ -34,10 +34,7 @@ NodeFactory = Callable[[], StreamNode]
 
 
 class Registry:
-    """The nodes of a platform: `names` by NODE_IDX, and their factories.
-
-    `idx` is the number of a node in the platform.
-    """
+    """The nodes of a platform: `names` by NODE_IDX, `idx`, and their factories."""
 
     def __init__(
         self, names: Sequence[str] = STANDARD_NODES, factories: Mapping[str, NodeFactory] | None = None

@@ -52,10 +52,7 @@ class GraphState:
         self.ports: Final = tuple(self._port(number) for number in range(len(graph.ios)))
 
     def watch_arcs(self, callbacks: Mapping[int, Callback], clock: Callable[[], float]) -> None:
-        """Clear the debug registers, and have arcs use them as the words say. Raises GraphError.
-
-        Commands of arcs call `callbacks` by number; `clock` gives seconds.
-        """
+        """Clear the debug registers; arcs use them and `callbacks` as the words say. Raises GraphError."""
         self.debug_registers[:] = [0] * len(self.debug_registers)
         debug = ArcDebug(self.debug_registers, self.arcs, callbacks, clock)
         for arc, buffer in zip(self.graph.arcs, self.arcs, strict=True):

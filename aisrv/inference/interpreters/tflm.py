@@ -24,10 +24,7 @@ _BINDING: Final = "tflite_micro.python.tflite_micro._runtime"
 
 
 def import_binding() -> ModuleType:
-    """Load the extension module alone: its package imports training tools, which takes 40 ms.
-
-    Raises MissingPackageError.
-    """
+    """Load the extension module alone: its package imports training tools, which takes 40 ms."""
     package, *path = _BINDING.split(".")
     found = PathFinder.find_spec(package)
     for folder in (found.submodule_search_locations or []) if found else []:

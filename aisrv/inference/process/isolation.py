@@ -67,10 +67,7 @@ class IsolatedInterpreter(TensorMemory):
         limits: Limits | None = None,
         workers: WorkerSource = new_worker,
     ) -> None:
-        """Create one without a model, of the default kind if none is given. Raises EngineKindError.
-
-        `log` gets what the worker prints.
-        """
+        """Create one without a model; `log` gets what the worker prints. Raises EngineKindError."""
         kind = kind or default_kind()
         check_runs_models(kind)
         super().__init__()

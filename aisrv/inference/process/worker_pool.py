@@ -36,10 +36,7 @@ class WorkerPool:
         return [worker.pid for worker in self._waiting.values()]
 
     def isolated(self, log: LogSink, /, *, kind: EngineKind | None = None) -> "IsolatedInterpreter":
-        """Create a runner for `InferenceEngine` whose process is taken from here; raises as there.
-
-        `log` gets what interpreters print.
-        """
+        """Create a runner whose process is taken from here; `log` gets what interpreters print."""
         from aisrv.inference.process.isolation import IsolatedInterpreter
 
         return IsolatedInterpreter(log, kind, self._limits, self.take)

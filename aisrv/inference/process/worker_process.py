@@ -116,10 +116,7 @@ class WorkerProcess:
                 socket.send_fds(self._control, [number + request], [file])
 
     async def collect(self) -> bytes:
-        """Return the reply to the oldest request: empty if the worker is dead.
-
-        Raises WorkerLies for a reply that is not to this request.
-        """
+        """Return the reply to the oldest request: empty if the worker is dead. Raises WorkerLies."""
         number = self._waiting.popleft()
         try:
             await trio.lowlevel.wait_readable(self._control)

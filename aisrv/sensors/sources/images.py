@@ -83,10 +83,7 @@ class ImageSource(NumberedSource):
 
 
 class FolderSource(NumberedSource):
-    """The pictures of a folder in the order of their names, once or in a loop.
-
-    They are scaled to `size`, or else to that of the first picture.
-    """
+    """The pictures of a folder by name, once or in a loop, scaled to `size` or that of the first."""
 
     def __init__(
         self,

@@ -28,7 +28,9 @@ _LONGEST: Final = 240
 """Elements of a row that FULLY_CONNECTED reads."""
 
 
-def _windows(recipe: Recipe, most_taps: int) -> tuple[dict[str, Any], list[int], tuple[int, int]] | None:
+def _windows(
+    recipe: Recipe, most_taps: int, most_dilation: int = 1
+) -> tuple[dict[str, Any], list[int], tuple[int, int]] | None:
     """Options, output sizes and taps of windows over the last tensor, of four dimensions; None for others."""
     if len(recipe.last.shape) != 4:
         return None
@@ -36,13 +38,19 @@ def _windows(recipe: Recipe, most_taps: int) -> tuple[dict[str, Any], list[int],
     taps = tuple(pick(1, min(most_taps, size)) for size in sizes)
     strides = pick(1, 2), pick(1, 2)
     padding = recipe.chance.choice((Padding.SAME, Padding.VALID))
-    found = [window(*each, 1, padding).outputs for each in zip(sizes, taps, strides, strict=True)]
+    dilations = [
+        pick(1, most_dilation) if (taps[i] - 1) * most_dilation < size else 1 for i, size in enumerate(sizes)
+    ]
+    geometry = zip(sizes, taps, strides, dilations, strict=True)
+    found = [window(*each, padding).outputs for each in geometry]
     options = {"padding": padding.value, "stride_h": strides[0], "stride_w": strides[1]}
+    if most_dilation > 1:
+        options |= {"dilation_h_factor": dilations[0], "dilation_w_factor": dilations[1]}
     return options, found, (taps[0], taps[1])
 
 
 def _convolution(recipe: Recipe, *, depthwise: bool) -> None:
-    found = _windows(recipe, 3)
+    found = _windows(recipe, 3, 2)
     if found is None:
         return
     options, sizes, taps = found
@@ -51,11 +59,7 @@ def _convolution(recipe: Recipe, *, depthwise: bool) -> None:
     multiplier = chance.randint(1, 2) if depthwise and channels <= DEEPEST // 2 else 1
     outputs = channels * multiplier if depthwise else chance.randint(1, DEEPEST)
     shape = (1, *taps, outputs) if depthwise else (outputs, *taps, channels)
-    options |= {
-        "dilation_w_factor": 1,
-        "dilation_h_factor": 1,
-        "fused_activation_function": chance.randint(0, 3),
-    }
+    options["fused_activation_function"] = chance.randint(0, 3)
     if depthwise:
         options["depth_multiplier"] = multiplier
     additions = math.prod(taps) * (1 if depthwise else channels)
@@ -174,7 +178,7 @@ def _softmax(recipe: Recipe) -> None:
     source = recipe.last
     wide = recipe.type is TensorType.INT16
     output = recipe.activation(source.shape, 2.0**-15 if wide else 2.0**-8, -128)
-    recipe.apply(BuiltinOperator.SOFTMAX, [source], output, {"beta": 1.0})
+    recipe.apply(BuiltinOperator.SOFTMAX, [source], output, {"beta": recipe.chance.choice((0.5, 1.0, 2.5))})
 
 
 def _mean(recipe: Recipe) -> None:

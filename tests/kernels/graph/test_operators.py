@@ -5,55 +5,18 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from tflite import BuiltinOperator, TensorType
 
 from aisrv.kernels.arithmetic import Multiplier, Rounding, multiply_once_rounded, reciprocal
 from aisrv.kernels.backends.numpy import elementwise
-from aisrv.kernels.backends.reference import ReferenceBackend
-from aisrv.kernels.graph.load import load_graph
 from aisrv.kernels.graph.operators import lookup, quantize, reductions
-from tests.support.models import PROBABILITIES, constant, random_int8, single, tensor, tflm
+from tests.support.graph_runs import agree, loaded, run_graph
+from tests.support.models import PROBABILITIES, constant, random_int8, single, tensor
 
 F32 = TensorType.FLOAT32
 U8 = TensorType.UINT8
 ALL_INT8 = np.arange(-128, 128, dtype=np.int8)
-
-
-def run(model: bytes, *inputs: npt.NDArray[Any]) -> list[bytes]:
-    graph = load_graph(model, ReferenceBackend())
-    for buffer, data in zip(graph.inputs, inputs, strict=True):
-        buffer[:] = memoryview(data.tobytes()).cast("b")
-    graph.invoke()
-    return [buffer.tobytes() for buffer in graph.outputs]
-
-
-def agree(model: bytes, *inputs: npt.NDArray[Any], outputs: int = 1) -> list[bytes]:
-    """The outputs, which both have."""
-    ours = run(model, *inputs)
-    theirs = tflm(model, *inputs, outputs=outputs)
-    assert ours == theirs
-    return ours
-
-
-@pytest.mark.parametrize(
-    ("code", "shape", "more"),
-    [
-        (BuiltinOperator.RESHAPE, (3, 8), [constant("shape", [3, 8])]),
-        (BuiltinOperator.EXPAND_DIMS, (1, 2, 3, 4), [constant("axis", [0])]),
-    ],
-)
-def test_copies(code: int, shape: Sequence[int], more: list[Any]) -> None:
-    model = single(code, [tensor("in", (2, 3, 4)), *more], [tensor("out", shape)])
-    data = random_int8((2, 3, 4))
-    assert agree(model, data) == [data.tobytes()]
-
-
-def test_squeeze() -> None:
-    model = single(BuiltinOperator.SQUEEZE, [tensor("in", (1, 6, 1))], [tensor("out", (6,))])
-    data = random_int8((1, 6, 1))
-    assert agree(model, data) == [data.tobytes()]
 
 
 @pytest.mark.parametrize("zero_point", [-128, 0, 5])
@@ -68,17 +31,6 @@ def test_pad_fills_with_the_zero_point(zero_point: int, amounts: list[tuple[int,
     )
     data = random_int8(shape)
     assert agree(model, data) == [np.pad(data, amounts, constant_values=zero_point).tobytes()]
-
-
-@pytest.mark.parametrize("order", [[0, 2, 1, 3], [3, 1, 0, 2], [0, 1, 2, 3]])
-def test_transpose(order: list[int]) -> None:
-    shape = (2, 3, 4, 5)
-    model = single(
-        BuiltinOperator.TRANSPOSE,
-        [tensor("in", shape), constant("perm", order)],
-        [tensor("out", [shape[i] for i in order])],
-    )
-    agree(model, random_int8(shape))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, 3, -1, -4])
@@ -115,26 +67,6 @@ def test_strided_slice(
         masks,
     )
     agree(model, random_int8((2, 3, 4, 5)))
-
-
-def test_split() -> None:
-    model = single(
-        BuiltinOperator.SPLIT,
-        [constant("axis", [3]), tensor("in", (1, 2, 2, 6))],
-        [tensor(f"out{number}", (1, 2, 2, 2)) for number in range(3)],
-        {"num_splits": 3},
-    )
-    agree(model, random_int8((1, 2, 2, 6)), outputs=3)
-
-
-def test_split_v() -> None:
-    model = single(
-        BuiltinOperator.SPLIT_V,
-        [tensor("in", (1, 7, 2)), constant("sizes", [1, 4, 2]), constant("axis", [1])],
-        [tensor(f"out{number}", (1, size, 2)) for number, size in enumerate((1, 4, 2))],
-        {"num_splits": 3},
-    )
-    agree(model, random_int8((1, 7, 2)), outputs=3)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +201,7 @@ def test_quantize_from_float(kind: TensorType) -> None:
 def test_floats_that_are_no_numbers_are_clamped() -> None:
     data = np.array([np.nan, np.inf, -np.inf, 3.4e38], np.float32)
     model = single(BuiltinOperator.QUANTIZE, [tensor("in", (4,), kind=F32)], [tensor("out", (4,), 1e-3, 4)])
-    assert run(model, data) == [np.array([-128, 127, -128, 127], np.int8).tobytes()]
+    assert run_graph(loaded(model), [data]) == [np.array([-128, 127, -128, 127], np.int8).tobytes()]
 
 
 @pytest.mark.parametrize(("scale", "zero", "out_scale", "out_zero"), SCALES)

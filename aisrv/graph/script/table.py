@@ -162,9 +162,11 @@ def form_of(instruction: Instruction) -> Form | None:
 
 def length(instruction: Instruction) -> int:
     """Return the words of an instruction: two if its K12 says that the next word is its value."""
+    k12 = instruction.k12
+    if k12 >= 1 << 5 or not k12 & LONG:
+        return 1
     form = form_of(instruction)
-    may_be_long = form is not None and form.has(Plain.VALUE, Plain.OPERAND, LabelOf)
-    return 2 if may_be_long and instruction.k12 < 1 << 5 and instruction.k12 & LONG else 1
+    return 2 if form is not None and form.has(Plain.VALUE, Plain.OPERAND, LabelOf) else 1
 
 
 def code_length(words: Sequence[int]) -> int:

@@ -32,6 +32,7 @@ from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.image.headers import Part
 from phy.spi.bus import SpiBus
 from tests.support import networks
+from tests.support.device_log import log_of
 from tests.support.relocatable import digits_image
 
 KIB = 1024
@@ -63,11 +64,6 @@ def image(
 
 def board(flash: FlashSpec, *engines: EngineSpec) -> Board:
     return Board(engines=engines or (EngineSpec(),), flashes=(flash,))
-
-
-async def log_of(device: Device, engine: int = 0) -> str:
-    _, text = await get_command(device.local[engine], Command.GET_DEBUG_LOG)
-    return text.rstrip(b"\0").decode()
 
 
 async def classify(device: Device, engine: int = 0) -> list[int]:

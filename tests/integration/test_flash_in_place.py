@@ -31,6 +31,7 @@ from flash_server.image.headers import Header
 from flash_server.protocol import FlashFailure, FlashReadError
 from phy.jacdac.flash_store import ChipStore
 from tests.support import networks
+from tests.support.device_log import log_of
 from tests.support.relocatable import DIGITS_M33, digits_image, read
 
 pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
@@ -91,10 +92,6 @@ async def infer(device: Device) -> tuple[Status, bytes]:
     assert await set_command(device.local[0], Command.SET_INPUT_TENSOR, 0, PICTURE) == Status.OKAY
     status = await set_command(device.local[0], Command.START_INFER)
     return status, (await get_command(device.local[0], Command.GET_OUTPUT_TENSOR))[1]
-
-
-async def log_of(device: Device) -> str:
-    return (await get_command(device.local[0], Command.GET_DEBUG_LOG))[1].rstrip(b"\0").decode()
 
 
 async def overwrite(chip: FlashChip, address: int, data: bytes) -> None:

@@ -154,19 +154,6 @@ def test_infer_loads_the_model_and_shows_the_digit(device: Addresses, digits_fil
     assert answer["top"][0]["index"] == IMAGES[0].label
 
 
-def test_write_infer_read(device: Addresses, digits_file: Path, image: Path) -> None:
-    done(device.spi, "load", digits_file)
-    assert done(device.spi, "write", 0, image)["bytes"] == 64
-    done(device.spi, "infer")
-    assert done(device.spi, "read", 0)["hex"] == EXPECTED[0].hex()
-
-
-def test_bench(device: Addresses, digits_file: Path) -> None:
-    answer = done(device.spi, "bench", "--model", digits_file, "--seconds", 0)
-    names = ["status round trip", "load model", "write input 0", "inference", "read output 0"]
-    assert [one["name"] for one in answer] == [*names, "write, infer, read"]
-
-
 def test_list(device: Addresses) -> None:
     assert [one["address"] for one in done(device.spi, "list")] == [device.spi]
 

@@ -5,7 +5,6 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost
-from aisrv.board import Board, EngineSpec
 from aisrv.device.device import Device
 from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Spec
@@ -55,31 +54,6 @@ async def test_models_of_whole_and_odd_blocks_load(size: int) -> None:
         assert Spec.from_bytes(await master.read(spi.GET_SPEC, 24)).input_bytes == networks.BIG_INPUT_BYTES
 
 
-async def test_spec_words_are_those_of_the_model_and_one_more() -> None:
-    async with spi_and_usb(Board(engines=(EngineSpec(external_bytes=2 << 20),))) as (master, _):
-        hardware = bytes.fromhex("0002000200000008")
-        assert await master.read(spi.GET_SPEC, 24) == hardware + bytes(16)
-        await master.set(spi.SET_ARENA, MODEL)
-        words = b"".join(word.to_bytes(4, "little") for word in (64, 10, OPERATORS, 0))
-        assert await master.read(spi.GET_SPEC, 24) == hardware + words
-
-
-async def test_inference_without_a_model_says_so_in_status_and_log() -> None:
-    async with spi_and_usb() as (master, _):
-        await master.write(spi.START_INFER)
-        assert await master.status() == spi.NO_MODEL
-        assert await master.status() == 0
-        log = await master.read(spi.GET_DEBUG_LOG, 2048)
-        assert log.rstrip(b"\0") == b"START_INFER: no model is loaded\n"
-
-
-async def test_failed_model_leaves_none() -> None:
-    async with spi_and_usb() as (master, _):
-        await master.set(spi.SET_ARENA, MODEL)
-        assert await master.set(spi.SET_ARENA, b"nonsense" * 100) == spi.MODEL_ERR
-        assert (await master.read(spi.GET_SPEC, 24))[8:] == bytes(16)
-
-
 async def test_input_of_another_size_is_refused_and_a_padded_one_is_taken() -> None:
     model = networks.two_input_add_network(13)
     async with spi_and_usb() as (master, _):
@@ -88,12 +62,6 @@ async def test_input_of_another_size_is_refused_and_a_padded_one_is_taken() -> N
         assert await master.set(spi.SET_INPUT, bytes(range(16))) == 0
         await master.write(spi.START_INFER)
         assert await master.read(spi.GET_OUTPUT, 13) == bytes(range(13))
-
-
-async def test_acquisition_is_refused_by_an_engine_without_a_sensor() -> None:
-    async with spi_and_usb() as (master, _):
-        await master.write(spi.ACQUIRE_SINGLE)
-        assert await master.status() == spi.BAD_CMD
 
 
 async def test_model_set_over_spi_is_seen_over_usb() -> None:

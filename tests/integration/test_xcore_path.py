@@ -27,6 +27,7 @@ from flash_server.chip.storage import LARGEST_WRITE, FileStorage
 from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.protocol import FlashCommand, FlashRequest
 from tests.support import mlperf_tiny, networks, xcore_tools
+from tests.support.device_log import log_of
 from tests.support.xcore_tools import Converted
 
 BOOT_BYTES = 64 * 1024
@@ -80,11 +81,6 @@ async def infer(device: Device, data: bytes, engine: int = 0) -> Scores:
     assert await set_command(c, Command.START_INFER) is Status.OKAY
     _, scores = await get_command(c, Command.GET_OUTPUT_TENSOR)
     return np.frombuffer(scores, np.int8)
-
-
-async def log_of(device: Device, engine: int = 0) -> str:
-    _, text = await get_command(device.local[engine], Command.GET_DEBUG_LOG)
-    return text.rstrip(b"\0").decode()
 
 
 def original(model: bytes, data: bytes) -> Scores:

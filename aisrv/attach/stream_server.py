@@ -55,7 +55,6 @@ class StreamServer(ABC):
         """Address or name that it listens on, as it was given; None at a Unix socket."""
         self.peers = 0
         self.turns: Final = Turns()
-        """Turns of peers with many messages."""
 
     @property
     def most_peers(self) -> int:

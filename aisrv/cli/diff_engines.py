@@ -37,7 +37,6 @@ class EngineResult(NamedTuple):
     tensors: int
     """Tensors of the run that can be read."""
     failure: str | None = None
-    """Error of the run, or None."""
 
 
 class EnginesDiff(NamedTuple):

@@ -36,13 +36,11 @@ class Extra:
     """An extra of the package."""
 
     modules: tuple[str, ...]
-    """Modules that it brings."""
     use: str
     """Uses that need it."""
 
 
 RULE_FOLDERS: Final = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
-"""Folders of udev's rules."""
 RULE: Final = (
     f'SUBSYSTEM=="usb", ATTR{{idVendor}}=="{USB_VENDOR_ID:04x}", '
     f'ATTR{{idProduct}}=="{USB_PRODUCT_ID:04x}", TAG+="uaccess"'

@@ -80,7 +80,6 @@ class DevicePorts(Struct, frozen=True):
     flashes: "Sequence[tuple[FlashChip, Callable[[], Awaitable[None]]]]"
     """All flash chips, device by device, each with a function that has its server read it again."""
     jacdac: "JacdacBus | None"
-    """Bus of the first device that has one."""
     monitored: MonitoredPorts
     devices: Sequence[Device]
 

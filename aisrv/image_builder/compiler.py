@@ -21,7 +21,6 @@ SOURCES: Final = ("kernels.c", "network.c")
 LINKER_SCRIPT: Final = "image.ld"
 
 CORES: Final = (Core.CORTEX_M4, Core.CORTEX_M7, Core.CORTEX_M33)
-"""Cores that images are built for."""
 
 _KEPT: Final = ("vectors", "flags", "context")
 

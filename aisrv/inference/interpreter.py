@@ -99,9 +99,9 @@ class Confinement(Enum):
     AFTER_LOAD = "when the model is loaded"
     """Later, for interpreters that compile what a model needs, and read models with code of their own."""
     EMULATOR = "before the model is loaded, with threads and executable memory"
-    """The rule, except for emulators, which make code as they run and stop it from a thread."""
+    """The rule for emulators, which make code as they run and stop it from a thread."""
     EMULATOR_AFTER_LOAD = "when the model is loaded, with threads and executable memory"
-    """Both, for backends of kernels that may do either."""
+    """Later, for backends of kernels that may need either."""
     NONE = "never"
     """Never, for an interpreter of the user's own that needs files, threads or devices."""
 

@@ -18,7 +18,6 @@ from aisrv.model import Model, Operator
 from aisrv.model.custom_options import CustomOptions
 
 LOADS: Final = frozenset({"XC_ld_weights", "XC_ld_flash"})
-"""Operators that load parameters."""
 MAX_EXTENT: Final = 0xFFFF * 1024
 """Bytes of the largest flash that the spec words can describe."""
 

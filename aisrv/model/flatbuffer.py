@@ -27,7 +27,6 @@ _FIELD_LISTS: Final = [struct.Struct(f"<{words}H") for words in range(64)]
 _TABLES: Final = TABLES | METADATA_TABLES
 
 ROOT: Final = "the model"
-"""Name of the root table in messages."""
 
 
 class File:

@@ -66,7 +66,6 @@ class Activation(enum.IntEnum):
     """0 to 6."""
     TANH = 4
     SIGN_BIT = 5
-    """The sign of the value."""
 
 
 class Quantization(Struct, frozen=True):

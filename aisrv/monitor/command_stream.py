@@ -57,7 +57,6 @@ FRAMINGS: Final[Mapping[UsbProtocol, Framing]] = {
     UsbProtocol.AISRV: aisrv_framing,
     UsbProtocol.IOSERVER: ioserver_framing,
 }
-"""Framing of each protocol."""
 
 
 class CommandStream:

@@ -78,7 +78,6 @@ class DevicesTable:
     """Many devices, a line for each; those for which the terminal has no room are counted."""
 
     devices: tuple[tuple[DeviceStatus, tuple[Rates, ...]], ...]
-    """Devices with the rates at their ports."""
     hidden: int = 0
     """Number of devices without a view."""
     sandbox: str = ""

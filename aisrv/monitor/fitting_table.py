@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 GAP: Final = 2
-"""Spaces between two columns."""
 
 
 @dataclass(frozen=True, slots=True)

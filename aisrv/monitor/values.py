@@ -82,7 +82,6 @@ class Score:
     index: int
     value: int
     label: str = ""
-    """Name of the class, if known."""
 
 
 @dataclass(frozen=True, slots=True)

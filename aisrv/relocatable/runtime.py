@@ -73,7 +73,6 @@ class RelNetworkInfo:
 
     c_name: str
     variant: int
-    """Flags of the image."""
     code_sz: int
     """Bytes of code."""
     weights: int
@@ -105,7 +104,6 @@ class NodeEvent:
     """Argument of an observer's callback."""
 
     index: int
-    """Number of the node."""
     is_before: bool
     """Whether the node has yet to run."""
     info: NodeInfo

@@ -343,7 +343,6 @@ COMMANDS: Final[Mapping[int, NorCommand]] = {
         Nor._read_array, 4, dummy=3, data_lanes=4
     ),  # 4READ: 2 clocks of mode, 4 dummy clocks
 }
-"""Known opcodes; all others are ignored."""
 
 
 def _and(left: bytes, right: bytes) -> bytes:

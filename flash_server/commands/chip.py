@@ -79,7 +79,6 @@ class TargetOptions:
 
 
 target_options = option_group("target", TargetOptions)
-"""Add the choice of a chip to a command, which takes it as `target`."""
 
 
 @click.command(

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PARTS: Final = {Part.MODEL: "M", Part.PARAMETERS: "P", Part.OPERATORS: "O", Part.XIP: "X"}
-"""Letter of each part in the map."""
 
 HEADERS: Final = "H"
 FREE: Final = "·"
@@ -26,7 +25,6 @@ _PLAIN_WIDTH: Final = 120
 _COLORS: Final = ("cyan", "magenta", "yellow", "green", "blue", "red")
 
 Cell = tuple[str, int | None]
-"""A letter, and its engine."""
 
 
 def describe(image: Image) -> dict[str, object]:

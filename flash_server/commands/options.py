@@ -103,4 +103,3 @@ class ReadingOptions:
 
 
 reading_options = option_group("reading", ReadingOptions)
-"""Add the reading of images to a command, which takes it as `reading`."""

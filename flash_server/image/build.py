@@ -51,7 +51,6 @@ class DataPartition:
     """
 
     engines: tuple[EngineImage, ...]
-    """Parts of each engine, from engine 0."""
     generation: Generation = Generation.FAST
     swapped: bool | None = None
     alignment: int = 1

@@ -16,7 +16,6 @@ class ImageDifference:
     """One difference; `engine` and `part` are None for the image's own. `offset` is in bytes of the part."""
 
     what: str
-    """Description of the difference."""
     engine: int | None = None
     part: Part | None = None
     offset: int | None = None

@@ -37,7 +37,6 @@ class ImageMap:
     detected: ImageFormat
     """Generation and order of the nibbles."""
     headers: tuple[Header, ...]
-    """Header of each engine, from engine 0."""
     segments: tuple[Segments, ...]
     parts: tuple[Segments, ...]
 

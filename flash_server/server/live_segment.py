@@ -36,7 +36,6 @@ class LiveSegment:
         `release` is called at the end. Raises OSError.
         """
         self.owner: Final = owner
-        """Its user, for messages."""
         self.stretches: Final = tuple(range(first, first + count) for first, count in ((start, size), *more))
         """Offsets in the partition."""
         self.changes = 0

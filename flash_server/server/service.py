@@ -62,7 +62,6 @@ class FlashService:
     partitions: Partitions
     log: Callable[[str], None] = _log_to_logger
     boot_report: BootReport = NO_BOOT_IMAGE
-    """Report of the last reset."""
     _image: DataImage | None = None
     _fault: RequestFailed = field(default_factory=lambda: RequestFailed(FlashFailure.NO_IMAGE))
     _upgrade: tuple[int, Upgrade] | None = None

@@ -48,7 +48,6 @@ class ControlService(Service):
         self._reset_device = reset
         self._restart = 0
         self.reports = 0
-        """Number of reports since the last announce."""
         self._watchdog_us = 0
         self._watchdog: Timer | None = None
         self._ping: Timer | None = None

@@ -40,7 +40,6 @@ class JacdacSettings:
     parallel: Sequence[bool] = ()
     """Whether each engine has a tile to itself."""
     protocol_test: bool = False
-    """Whether there is a Protocol Test service, as the last."""
     resets_after_load: bool = False
     """Whether the device resets itself after a model was set."""
 

@@ -91,7 +91,6 @@ class Bridge:
     """The device's side of JDUSB: separates frames for the bus from commands to the bridge."""
 
     enabled: bool = False
-    """Whether frames of the bus go to the other side."""
     _decoder: Decoder = field(default_factory=Decoder)
 
     def feed(self, data: bytes) -> tuple[list[bytes], bytes]:

@@ -49,13 +49,11 @@ class Configuration:
     """A device to profile on: the parameters of its times, and the memory of its engine in bytes."""
 
     device: DeviceModel = field(default_factory=DeviceModel)
-    """Parameters of the device's times."""
     arena_bytes: int = DEFAULT_ARENA
     """Bytes of the engine's tensor arena."""
     external_bytes: int = DEFAULT_EXTERNAL
     """Bytes of the engine's external memory."""
     name: str = ""
-    """Name in reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,6 @@ class ModelProfile:
     """Time and memory of a model on a configuration. Ticks are of the device's reference clock."""
 
     name: str
-    """Name in reports."""
     configuration: Configuration
     """Device, with all that the file decides filled in."""
     generation: FileGeneration
@@ -111,12 +108,9 @@ class ModelProfile:
     flash_total: Total
     """Total with the parameters read from flash, by the model itself or beforehand."""
     notes: tuple[str, ...]
-    """Remarks on the times."""
     times: tuple[OperatorTime, ...]
     classes: tuple[OperatorClass, ...]
-    """Time of each kind of operator."""
     memory: MemoryProfile
-    """Memory that it uses."""
     parameters: int
     """Bytes of constants that an inference needs."""
     flash_loads: Total
@@ -126,7 +120,6 @@ class ModelProfile:
     host: HostTime | None = None
     """Time on this host; None if it was not run."""
     model: Model | None = field(default=None, compare=False, repr=False)
-    """The model itself, for drawings."""
 
     @property
     def ticks(self) -> int:

@@ -139,4 +139,3 @@ FOLLOWERS: Final[dict[str, Callable[[], CommandFollower]]] = {
     "aisrv": AisrvFollower,
     "ioserver": IoserverFollower,
 }
-"""Followers by the name of the protocol."""

@@ -53,7 +53,6 @@ class ReplayResult:
     """Result of a replay."""
 
     transfers: int
-    """Transfers that were played and compared."""
     commands: int
     left_out: int
     """Skipped transfers: those of the bus and of one device alone, and such as have no answer."""

@@ -22,7 +22,6 @@ class Transfer:
     number: int
     """Number of the packet with which it began, from 1, as Wireshark counts."""
     end: int
-    """Number of the packet with which it ended."""
     transfer: TransferType
     endpoint: int
     """Address; for endpoint 0, bit 7 is the direction of the data stage."""

@@ -54,9 +54,7 @@ class Preload:
     ) -> None:
         self.directory: Final = directory
         self.nodes: Final = tuple(nodes)
-        """Nodes of USB devices."""
         self.spidevs: Final = tuple(spidevs)
-        """Nodes of SPI slaves."""
 
     def environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return the environment for a program that shall see the devices, based on `base`."""

@@ -24,7 +24,6 @@ from aisrv.attach.stream_server import closing_connection
 logger = logging.getLogger(__name__)
 
 _MAJOR: Final = 153
-"""Major number of spidev nodes."""
 
 _REAL_MODULES: Final = Path("/sys/module")
 

@@ -19,7 +19,6 @@ from aisrv.protocol.usb_descriptors import (
 )
 
 USB_MAJOR: Final = 189
-"""Major number of usbfs nodes."""
 
 DEVICES_A_BUS: Final = 128
 """Minor numbers of a bus."""

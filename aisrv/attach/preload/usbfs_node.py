@@ -42,7 +42,6 @@ class Reaped(Struct, frozen=True):
     urb: Urb
     data_address: int
     data: bytes | memoryview
-    """Data of an IN transfer."""
 
 
 class UsbfsNode:

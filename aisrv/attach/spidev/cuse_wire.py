@@ -72,7 +72,6 @@ class Request(CusePacket, name="a request"):
     """Bytes of header and body."""
     opcode: U32
     unique: U64
-    """Number of the request."""
     node_and_caller: ClassVar[Pad24]
     body: Rest
 

@@ -57,7 +57,6 @@ class SpidevNode:
         self.bits_per_word = BITS_PER_WORD
         self.max_speed_hz = MAX_SPEED_HZ
         self.users = 0
-        """Number of open files."""
         self._selected = False
         self._reported_mode = Mode(0)
 

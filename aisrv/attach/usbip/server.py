@@ -49,7 +49,6 @@ class Export(Struct):
     """A device under its bus id; one host at a time may import it."""
 
     record: DeviceRecord
-    """Record of the device for hosts."""
     bus: HostPort
     """The device's bus, or a port that wraps it."""
     interfaces: bytes

@@ -128,7 +128,6 @@ class BoardOptions:
 
 
 board_options = option_group("board", BoardOptions)
-"""Add the options of a board to a command, which takes them as `board`."""
 
 
 def make_board(options: BoardOptions) -> Board:

@@ -78,7 +78,6 @@ class DeviceOptions:
 
 
 device_options = option_group("devices", DeviceOptions, "Device options")
-"""Add the options of devices to a command, which takes them as `devices`."""
 
 
 def make_boards(board: BoardOptions, devices: DeviceOptions) -> list[Board]:

@@ -35,7 +35,6 @@ class GraphOptions:
 
 
 graph_options = option_group("graph", GraphOptions)
-"""Add the options of a graph to a command, which takes them as `graph`."""
 
 
 def with_graph(board: Board, options: GraphOptions) -> Board:

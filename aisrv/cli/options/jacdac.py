@@ -121,7 +121,6 @@ class JacdacOptions:
 
 
 jacdac_options = option_group("jacdac", JacdacOptions)
-"""Add the options of the Jacdac bus to a command, which takes them as `jacdac`."""
 
 
 async def serve_jacdac(

@@ -32,7 +32,6 @@ class SpiOptions:
 
 
 spi_options = option_group("spi", SpiOptions, "SPI options")
-"""Add the options of SPI ports to a command, which takes them as `spi`."""
 
 
 def check_spi_options(options: SpiOptions, board: Board, *also: tuple[str, object]) -> None:

@@ -69,7 +69,6 @@ class StatusOptions:
 
 
 status_options = option_group("status", StatusOptions)
-"""Add the options of the status view to a command, which takes them as `status`."""
 
 
 class MonitoredPorts(Struct, frozen=True):

@@ -63,7 +63,6 @@ class UsbOptions:
 
 
 usb_options = option_group("usb", UsbOptions, "USB options")
-"""Add the options of USB ports to a command, which takes them as `usb`."""
 
 
 @asynccontextmanager

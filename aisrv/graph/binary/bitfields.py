@@ -43,7 +43,6 @@ class WordRecord:
     _unused: ClassVar[int]
 
     unused: int = 0
-    """The bits that no field declares."""
 
     def __init_subclass__(cls, *, words: int | None = None) -> None:
         """Collect the fields from the annotations. `words` is the number of words of a record."""

@@ -38,7 +38,6 @@ class Compiled:
     memory: tuple[BankUse, ...]
     blocks: tuple[Block, ...]
     codes: dict[int, Code]
-    """Code of each script by its arc."""
     warnings: tuple[Message, ...]
 
     @property

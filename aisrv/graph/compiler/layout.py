@@ -32,7 +32,6 @@ class Layout:
     messages: Messages
     dialect: Dialect
     codes: dict[int, Code] = field(default_factory=dict)
-    """Code of each script by its arc."""
 
     def graph(self) -> Graph:
         network, plan, codes = self.network, self.plan, self.codes

@@ -9,11 +9,9 @@ from aisrv.graph.compiler.memory_plan import BankUse, Block
 
 LEFT: Final = 20
 WIDTH: Final = 620
-"""Width of a bar, which is the whole bank."""
 _HEIGHT: Final = 18
 _LABEL: Final = 16
 _GAP: Final = 14
-"""Gap between a bank and its magnified part."""
 _SMALL: Final = 0.5
 """Largest used part of a bank that is magnified."""
 _LETTER: Final = 6.2

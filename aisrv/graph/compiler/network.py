@@ -70,5 +70,4 @@ class Network:
     ios: list[IoUse] = field(default_factory=list)
     scripts: list[TextSection] = field(default_factory=list)
     script_arcs: dict[int, int] = field(default_factory=dict)
-    """Arc of each script by number."""
     arcs: list[ArcUse] = field(default_factory=list)

@@ -42,7 +42,6 @@ class NodeSetup:
     segments: tuple[Bytes, ...] = ()
     """Memory that the node's manifest asked for, in its order; kept from RESET to RESET."""
     preset: int = 0
-    """Preset that the graph names."""
     user_key: tuple[int, int] | None = None
     """Key that the graph names, or None."""
     warm_boot: bool = False

@@ -80,7 +80,6 @@ class IoPort:
         self.driver: Driver | None = None
         self.ongoing = False
         self.moved = 0
-        """Bytes moved."""
         self.requests = 0
         self._sample_bytes = max(1, sample_bytes)
         self._last_sample = bytes(self._sample_bytes)

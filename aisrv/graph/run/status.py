@@ -83,7 +83,6 @@ class GraphStatus:
     """A graph at one moment."""
 
     waits_for: str | None
-    """Reason why it does not run; None while it does."""
     runs: int
     visits: int
     arcs: tuple[ArcStatus, ...]

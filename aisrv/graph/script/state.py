@@ -84,7 +84,6 @@ class ScriptState:
         self.pc = 0
         """Word that comes next."""
         self.calls = 0
-        """Calls that have not returned."""
         self.reset()
 
     def reset(self) -> None:

@@ -127,7 +127,6 @@ COMPARISONS: Final[dict[int, Callable[[Number, Number], bool]]] = {
     4: operator.ge,
     5: operator.gt,
 }
-"""Tests, by OP."""
 NORM: Final = 17
 ADDMOD: Final = 18
 SUBMOD: Final = 19

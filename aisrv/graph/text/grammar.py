@@ -49,7 +49,6 @@ OPENERS: Final = {
     "arc_output": _tag(Section.GRAPH, _I, _I, _I, _W, _I, _I, _I),
     "subgraph": _tag(Section.GRAPH, _W),
 }
-"""Tags that open a section."""
 
 FIRST_GRAMMAR_ARC: Final = _tag(Section.GRAPH, _I, _W, _I, _I, _I)
 """`arc_input` and `arc_output` as the first grammar has them: a name comes second."""
@@ -148,7 +147,6 @@ NODE_ALIASES: Final = {
     f"arm_stream_{name}": f"sigp_stream_{name}"
     for name in ("detector", "converter", "compressor", "decompressor", "resampler", "detector2D")
 }
-"""Names of nodes in the first grammar."""
 
 SCRIPT_NODE_NAME: Final = "arm_stream_script"
 EVERY_TAG: Final = tuple(sorted({*OPENERS, *TAGS, *ALIASES, *WITHOUT_EFFECT, "end", "label", "include"}))

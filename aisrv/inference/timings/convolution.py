@@ -18,7 +18,6 @@ class Convolution(Struct, frozen=True):
     height: int
     width: int
     channels: int
-    """Output channels."""
     kernel: tuple[int, int] = (1, 1)
     depth: int = GROUP
     """Input channels of each output channel, 1 of a depthwise form."""

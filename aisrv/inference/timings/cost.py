@@ -59,11 +59,8 @@ class Cost(Struct, frozen=True):
     slots: float
     basis: Basis
     band: Band
-    """Band of the slots."""
     source: str
-    """Source of the figure."""
     form: str = ""
-    """Form of a convolution's kernel."""
     shared: float = 0.0
     """Part of `slots` that is split among threads."""
     image: tuple[int, int] = (1, 1)

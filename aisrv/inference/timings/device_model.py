@@ -58,7 +58,6 @@ class OperatorTime(Struct, frozen=True):
     index: int
     """Position in execution order."""
     name: str
-    """Name, such as CONV_2D."""
     ticks: int
     low: int
     """Lower bound of the ticks."""
@@ -66,7 +65,6 @@ class OperatorTime(Struct, frozen=True):
     """Upper bound of the ticks."""
     basis: Basis
     source: str = ""
-    """Source of the figure."""
     form: str = ""
     """Form of a convolution's kernel."""
     slots: int = 0
@@ -82,7 +80,6 @@ class DeviceModel(Struct, frozen=True):
     """
 
     clock_mhz: float | None = None
-    """Core clock in MHz."""
     threads: int = 1
     """Threads of an inference, 1 to 5."""
     flash: FlashPath | float | None = None

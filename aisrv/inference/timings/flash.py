@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from aisrv.model import Model, Operator
 
 FLASH_LOADS: Final = LOADS | {"XC_load_from_flash"}
-"""Operators that copy parameters from flash."""
 
 
 def used_constants(model: "Model") -> tuple[int, int]:

@@ -214,7 +214,7 @@ CACHE_BYTES: Final = 256
 """Weights and multipliers that are read once a layer: 8 lines. An estimate (`xcore/minicache.h`)."""
 PARAMETER_BAND: Final = Band(0.9, 1.15)
 CACHED_HIGH: Final = 1.5
-"""Part of the full cost that a layer may take whose parameters should stay in the cache."""
+"""Factor of the full cost up to which a layer may go whose parameters should stay in the cache."""
 ARENA_BAND: Final = Band(0.7, 1.5)
 
 # Lines of a pixel and group where activations lie in external memory: fitted to the 31 layers of the network

@@ -61,7 +61,6 @@ class Core(enum.IntEnum):
 
 
 EXECUTABLE: Final = (Core.CORTEX_M3, Core.CORTEX_M4, Core.CORTEX_M7, Core.CORTEX_M33)
-"""Cores that engines execute."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,6 @@ class NodeInfo(Packet, byte_order="<", error=ImageError, name="the description o
     instructions: U32
     """Instructions of a run, counted when the image was built; 0 if they were not."""
     bytes_moved: U32
-    """Bytes that they load and store."""
     name: Name
 
 

@@ -46,7 +46,6 @@ class VcdFile(VcdRecording):
         self._low = 0  # the same for low
         self._first_edge: int | None = None  # where the first clock edge is due; None once it has been
         self.selected = False
-        """Whether chip select is low."""
         self.flush()
 
     def wait_until(self, nanoseconds: int) -> None:

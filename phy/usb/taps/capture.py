@@ -131,7 +131,6 @@ class _CapturedRelay(Relay):
         self.wanted = 0
         """Bytes of OUT data that are kept for the first event."""
         self.submitted = False
-        """Whether the first event was recorded."""
         if isinstance(urb, ControlUrb):
             self.transfer = TransferType.CONTROL
             self.setup = bytes(urb.setup)

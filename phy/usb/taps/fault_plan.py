@@ -21,7 +21,6 @@ class FaultKind(enum.Enum):
     """Effect on a transfer."""
 
     STALL = "stall"
-    """The endpoint halts."""
     NAK = "nak"
     """The device sees the transfer later."""
     DROP = "drop"

@@ -26,10 +26,8 @@ class _Queue:
 
     def __init__(self) -> None:
         self.count = 0
-        """Transfers so far, including completed ones."""
         self.waiting: deque[_Transfer] = deque()
         self.faulty = False
-        """Whether the transfer that runs has a fault."""
         self.advancing = False
 
 

@@ -28,7 +28,6 @@ class EventType(enum.IntEnum):
     SUBMIT = ord("S")
     COMPLETE = ord("C")
     ERROR = ord("E")
-    """Failure of the submission."""
 
 
 class TransferType(enum.IntEnum):

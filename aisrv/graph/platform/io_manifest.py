@@ -61,28 +61,19 @@ def _io_tag(manifest: IoManifest, tag: str, line: Line, messages: Messages) -> N
     elif name in _IO_OPTIONS:
         read_options(manifest.options, name, line, messages)
     elif tag in ("io_units_rescale", "io_subtype_units"):
-        manifest.units = _units(tag, line, messages)
-    elif tag.startswith("io_"):
-        manifest.others[tag] = line.words[1:]
-    else:
+        _check_units(tag, line, messages)
+    elif not tag.startswith("io_"):  # others are for the IO's domain alone
         messages.error(
             line.place, f"unknown tag {shown(tag)}{nearest(tag, [f'io_{each}' for each in _IO_OPTIONS])}"
         )
 
 
-def _units(tag: str, line: Line, messages: Messages) -> tuple[str, tuple[float, ...]] | None:
-    """Read a unit, and a, b, max of P = a(D - b); the first grammar gives the unit alone."""
+def _check_units(tag: str, line: Line, messages: Messages) -> None:
+    """Check a unit, and a, b, max of P = a(D - b); the first grammar gives the unit alone."""
     unit = line.words[1].upper() if len(line.words) > 1 else ""
     code = integer(unit)
-    if code is not None and 0 <= code < len(UNITS):
-        unit = UNITS[code]
-    if unit not in UNITS:
+    if unit not in UNITS and not (code is not None and 0 <= code < len(UNITS)):
         messages.warn(line.place, f"unknown unit {shown(unit)}{nearest(unit, UNITS)}")
-    if tag == "io_subtype_units":
-        return unit, (1, 0, 1)
-    values = [number(word) for word in line.words[2:5]]
-    known = [value for value in values if value is not None]
-    if len(known) != 3:
+    numbers = [word for word in line.words[2:5] if number(word) is not None]
+    if tag != "io_subtype_units" and len(numbers) != 3:
         messages.error(line.place, f"{tag} has a unit and three numbers")
-        return None
-    return unit, tuple(known)

@@ -10,7 +10,7 @@ from typing import Final
 from aisrv.graph.errors import Messages, Place, shown
 from aisrv.graph.platform.io_manifest import read_io
 from aisrv.graph.platform.node_manifest import read_node
-from aisrv.graph.platform.values import Bank, IoManifest, IoRow, NodeManifest, Processor
+from aisrv.graph.platform.values import Bank, IoManifest, IoRow, NodeManifest
 from aisrv.graph.text.source import Line, integer, read_lines
 
 LARGEST_COUNT: Final = 4096
@@ -25,8 +25,6 @@ class Platform:
 
     path: Path
     banks: list[Bank] = field(default_factory=list)
-    offsets: dict[int, int] = field(default_factory=dict)
-    processors: list[Processor] = field(default_factory=list)
     io_rows: dict[int, IoRow] = field(default_factory=dict)
     nodes: dict[str, NodeManifest] = field(default_factory=dict)
     _ios: dict[int, IoManifest] = field(default_factory=dict)
@@ -177,11 +175,7 @@ def _read_procmap(platform: Platform, path: Path, place: Place, messages: Messag
         platform.banks.append(bank)
     if not platform.banks:
         messages.error(rows.place, "the platform has no memory bank")
-    for row in rows.take(numbers[3] if len(numbers) > 3 else 0, 2):
-        values = rows.numbers(row, row.words[:2])
-        if values is not None:
-            platform.offsets[values[0]] = values[1]
-    for row in rows.take(numbers[1], 3):
-        values = rows.numbers(row, row.words[:3])
-        if values is not None:
-            platform.processors.append(Processor(values[0], bool(values[1]), values[2]))
+    # Offsets, then processors: nothing here depends on them, but they are checked.
+    for count, words in ((numbers[3] if len(numbers) > 3 else 0, 2), (numbers[1], 3)):
+        for row in rows.take(count, words):
+            rows.numbers(row, row.words[:words])

@@ -62,13 +62,13 @@ class _NodeReader:
         self.memory: dict[str, object] | None = None
         self.arc: ArcSpec | None = None
         self.memory_place = node.place
-        self.handlers: dict[str, Callable[[Line], None]] = {
-            "node_developer_name": lambda line: setattr(self.node, "developer", " ".join(line.words[1:2])),
+        self.handlers: dict[str, Callable[[Line], object]] = {
+            "node_developer_name": lambda _line: None,
             "node_name": lambda line: setattr(self.node, "name", " ".join(line.words[1:2])),
             "node_nb_arcs": self._arcs,
             "node_mem": self._start_memory,
             "node_arc": self._start_arc,
-            **{f"node_{name}": self._value for name in _NODE_VALUES},
+            **{f"node_{name}": lambda line: self._numbers(line, 1, 1) for name in _NODE_VALUES},
             **{f"node_{name}": lambda _line: None for name in _NODE_IGNORED},
             **{f"node_mem_{name}": self._memory for name in _MEMORY_TAGS},
             **{f"node_arc_{name}": self._arc_tag for name in _ARC_TAGS},
@@ -89,7 +89,7 @@ class _NodeReader:
                 self.messages.error(line.place, f"unknown tag {shown(tag)}{nearest(tag, _NODE_TAGS)}")
         self._end_memory()
         if bare:
-            self.node.developer, self.node.name = (*bare, "")[:2]
+            self.node.name = (*bare, "")[1]
         if not self.node.name:
             self.messages.error(self.node.place, "the manifest has no node_name")
         return self.node
@@ -114,11 +114,6 @@ class _NodeReader:
             self.messages.error(line.place, f"a node has at most {MOST_ARCS} arcs")
             return
         self.node.arcs_in, self.node.arcs_out = map(int, values)
-
-    def _value(self, line: Line) -> None:
-        values = self._numbers(line, 1, 1)
-        if values:
-            self.node.values[line.words[0].removeprefix("node_")] = values[0]
 
     def _start_memory(self, line: Line) -> None:
         self._end_memory()
@@ -172,5 +167,5 @@ class _NodeReader:
             read_options(self.arc.options, name, line, self.messages)
         elif name == "rx0tx1" and (values := self._numbers(line, 1, 1)):
             self.arc.tx = int(values[0] > 0)
-        elif name == "inPlaceProcessing" and (values := self._numbers(line, 2, 2)):
-            self.arc.in_place = (int(values[0]), int(values[1]))
+        elif name == "inPlaceProcessing":
+            self._numbers(line, 2, 2)

@@ -26,15 +26,6 @@ class Bank:
 
 
 @dataclass(frozen=True, slots=True)
-class Processor:
-    """A processor, and the libraries it has."""
-
-    number: int
-    is_main: bool
-    libraries: int
-
-
-@dataclass(frozen=True, slots=True)
 class MemorySpec:
     """A memory segment that a node asks for: alloc + factor * property of an arc's format, each in bytes."""
 
@@ -58,7 +49,6 @@ class ArcSpec:
     place: Place
     tx: int | None = None
     options: dict[str, Options] = field(default_factory=dict)
-    in_place: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -68,10 +58,8 @@ class NodeManifest:
     place: Place
     index: int
     name: str = ""
-    developer: str = ""
     arcs_in: int = 1
     arcs_out: int = 1
-    values: dict[str, float] = field(default_factory=dict)
     segments: list[MemorySpec] = field(default_factory=list)
     arcs: dict[int, ArcSpec] = field(default_factory=dict)
 
@@ -92,8 +80,6 @@ class IoManifest:
     copy: int = 0
     tx: int = 0
     options: dict[str, Options] = field(default_factory=dict)
-    units: tuple[str, tuple[float, ...]] | None = None
-    others: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ def run_interpreter(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> T
         interpreter = create_interpreter(kind)
         layout = interpreter.load(data, _ARENA)
         outputs = [bytearray(size) for size in layout.outputs]
-        given = [memoryview(bytearray(each)) for each in inputs]
+        given = [memoryview(each) for each in inputs]
         run_once(interpreter, given, [memoryview(each) for each in outputs])
     # An interpreter of somebody else may fail in any way.
     except Exception as error:

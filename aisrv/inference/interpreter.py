@@ -206,14 +206,24 @@ def check_kind_of_model(kind: EngineKind, model: ModelBytes) -> None:
 
 
 def run_once(interpreter: Interpreter, inputs: Sequence[memoryview], outputs: Sequence[memoryview]) -> None:
-    """Set all inputs, invoke, and fill `outputs`; if `invoke` raises, they stay as they are."""
+    """Set all inputs, invoke, and fill all outputs; where `invoke` raises, they stay as they are.
+
+    Inputs are only read, even where a run overwrites those of the interpreter.
+    """
     for number, data in enumerate(inputs):
         interpreter.set_input(number, data)
     interpreter.invoke()
-    for number, into in enumerate(inputs):
-        interpreter.get_input(number, into)
     for number, into in enumerate(outputs):
         interpreter.get_output(number, into)
+
+
+def run_in_tensors(
+    interpreter: Interpreter, inputs: Sequence[memoryview], outputs: Sequence[memoryview]
+) -> None:
+    """Do as `run_once` in the memory of a device's tensors, whose inputs get what the run leaves of them."""
+    run_once(interpreter, inputs, outputs)
+    for number, into in enumerate(inputs):
+        interpreter.get_input(number, into)
 
 
 def describe(error: Exception) -> str:

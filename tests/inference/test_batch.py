@@ -21,7 +21,7 @@ from aisrv.inference.batch import (
     unpack_times,
 )
 from aisrv.inference.errors import InvokeError
-from aisrv.inference.interpreter import TensorLayout, create_interpreter, run_once
+from aisrv.inference.interpreter import TensorLayout, create_interpreter, run_in_tensors, run_once
 from aisrv.protocol.engine_kind import EngineKind
 
 IMAGES = [each.image for each in digits.test_images()]
@@ -31,7 +31,7 @@ def single(kind: str, model: bytes, image: bytes) -> list[bytes]:
     interpreter = create_interpreter(EngineKind.parse(kind))
     layout = interpreter.load(model, 1 << 20)
     outputs = [memoryview(bytearray(size)) for size in layout.outputs]
-    run_once(interpreter, [memoryview(bytearray(image))], outputs)
+    run_once(interpreter, [memoryview(image)], outputs)
     return [bytes(each) for each in outputs]
 
 
@@ -72,6 +72,20 @@ class Interpreter:
 
 def rows_of(values: Sequence[Sequence[int]]) -> list[list[memoryview]]:
     return [[memoryview(bytes(each[:2])), memoryview(bytes(each[2:]))] for each in values]
+
+
+def test_one_run_leaves_its_inputs_and_a_run_in_tensors_shows_what_is_left_of_them() -> None:
+    interpreter = create_interpreter(EngineKind.parse("kernels:native"))
+    (size,) = interpreter.load(digits.model_bytes(), 1 << 20).outputs
+    image, out = bytearray(IMAGES[0]), memoryview(bytearray(size))
+    run_once(interpreter, [memoryview(image)], [out])
+    assert image == IMAGES[0]
+    scores = bytes(out)
+    run_in_tensors(interpreter, [memoryview(image)], [out])
+    left = bytearray(len(image))
+    interpreter.get_input(0, memoryview(left))
+    assert (image, bytes(out)) == (left, scores)
+    assert image != IMAGES[0]  # the plan of this model puts other tensors there
 
 
 def test_rows_before_one_that_fails_are_there() -> None:

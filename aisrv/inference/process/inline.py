@@ -21,7 +21,7 @@ from aisrv.inference.interpreter import (
     check_runs_models,
     create_interpreter,
     describe,
-    run_once,
+    run_in_tensors,
 )
 from aisrv.inference.process.tensor_memory import TensorMemory
 from aisrv.model.errors import LoadResult
@@ -79,7 +79,7 @@ class InlineInterpreter(TensorMemory):
             self._changes = self._in_place.changes
             cast("InPlaceInterpreter", self._interpreter).forget_code()
         try:
-            run_once(self._interpreter, self._inputs, self._outputs)
+            run_in_tensors(self._interpreter, self._inputs, self._outputs)
         except Exception as error:
             raise InvokeError(f"running the model: {describe(error)}") from error
 

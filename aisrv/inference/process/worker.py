@@ -48,7 +48,7 @@ from aisrv.inference.interpreter import (
     create_interpreter,
     describe,
     prepare,
-    run_once,
+    run_in_tensors,
 )
 from aisrv.inference.process.sandbox import WRITTEN_BYTES, Sandbox, limit
 from aisrv.model.errors import LoadResult
@@ -278,7 +278,7 @@ class _Session:
     def invoke(self) -> bytes:
         signal.setitimer(signal.ITIMER_REAL, self._alarm)
         try:
-            run_once(self._interpreter, self._inputs, self._outputs)
+            run_in_tensors(self._interpreter, self._inputs, self._outputs)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         return b""

@@ -222,10 +222,7 @@ STYLES: Final = {State.WORKS: "green", State.MISSING: "yellow", State.BROKEN: "b
 
 
 def show(findings: Sequence[Finding]) -> Iterator[Text]:
-    """Yield lines: needs of every device, needs of only some uses, and the verdict.
-
-    Working parts are first. Below a missing one is the command that helps.
-    """
+    """Yield lines: needs of every device, those of some uses, and the verdict; working parts first."""
     width = max(len(finding.name) for finding in findings)
     groups = {
         "Every device needs": [finding for finding in findings if not finding.use],

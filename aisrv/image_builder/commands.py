@@ -201,10 +201,7 @@ def fetches(settings: FlashSettings, image_file: Path, cache: int, ways: int, li
 
 
 def _open(path: Path, engine: int) -> tuple[Image, bytes]:
-    """Open an image in a file of its own, or the one that a flash image holds for an engine.
-
-    Returns also the weights in a segment of their own, if any.
-    """
+    """Open an image in a file, or a flash image's for an engine; return it and its separate weights."""
     data = map_file(path)
     try:
         if is_image(data):

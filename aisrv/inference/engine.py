@@ -68,10 +68,7 @@ class Runner(Protocol):
         """Call a function that computes with the model, for long if the model is large."""
 
     async def load(self, model: ModelBytes, arena_bytes: int, in_place: InPlaceModel | None = None) -> None:
-        """Load a model file, with an arena of `arena_bytes` if the interpreter has one. Raises ModelError.
-
-        `in_place` is the storage of the model, from which it runs.
-        """
+        """Load a model file into `arena_bytes`, or let it run from `in_place`. Raises ModelError."""
 
     async def invoke(self) -> None:
         """Run the model once. Raises InvokeError."""
@@ -301,10 +298,7 @@ class InferenceEngine:
         return examined, runner, None if fallback is None else fallback.kind
 
     def _examine(self, model: ModelBytes, size: int, memory: ModelMemory) -> _ExaminedModel:
-        """Read and check a model, place it and estimate its times; it may run on a thread of its own.
-
-        It takes `size` bytes of the memory, besides its tensors.
-        """
+        """Read and check a model of `size` bytes, place it and estimate its times, maybe on a thread."""
         from aisrv.inference.placement import arena_need, check_tensor_counts, place_model
         from aisrv.inference.timings.estimation import estimate_times
         from aisrv.model.labels import labels_of

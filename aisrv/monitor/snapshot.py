@@ -108,10 +108,7 @@ def _engine(number: int, spec: EngineSpec, engine: AIEngine) -> EngineStatus:
 
 
 def top_scores(tensor: memoryview, labels: Sequence[str] = ()) -> tuple[Score, ...]:
-    """Return the `TOP` largest bytes of a tensor as int8, of equals the first; none past `MOST_SCORES` bytes.
-
-    `labels` are the names of the classes, from class 0.
-    """
+    """Return the `TOP` largest bytes of a tensor as int8, with `labels`; none past `MOST_SCORES` bytes."""
     if len(tensor) > MOST_SCORES:
         return ()
     scores: Sequence[int] = tensor.cast("B").cast("b")

@@ -189,10 +189,7 @@ class Runtime:
         self.flash.write(address, data)
 
     def malloc(self, size: int) -> int:
-        """Allocate memory for an instance, activations or weights. Raises RuntimeFailure.
-
-        It is the caller's: `load_and_create` installs in it, or in a part of it.
-        """
+        """Allocate memory for an instance, activations or weights. Raises RuntimeFailure."""
         at = self.ram.allocate(size)
         if at is None:
             raise RuntimeFailure(

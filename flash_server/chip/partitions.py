@@ -98,10 +98,7 @@ class Partition:
             done += room
 
     def watch(self, changed: Callable[[int, bytes], None]) -> Callable[[], None]:
-        """Call `changed(offset, data)` after each change of the chip, some outside of the partition.
-
-        The result ends that.
-        """
+        """Call `changed(offset, data)` after each change of the chip, also elsewhere; the result ends it."""
 
         def watcher(address: int, data: bytes) -> None:
             changed(address - self.start, data)

@@ -197,10 +197,7 @@ HANDLERS: Final[dict[int, Callable[[Call], Awaitable[int]]]] = {
 
 
 async def ioctl(call: Call, code: int) -> int:
-    """Do an ioctl and return its result.
-
-    Raises UsbfsError: ENOTTY for an unknown code, ENODEV for all but reaping once the device is gone.
-    """
+    """Do an ioctl and return its result. Raises UsbfsError, ENODEV for all but reaping without the device."""
     handler = HANDLERS.get(code & 0xFFFFFFFF)
     if call.file.node.unplugged and handler is not _reap_urb:
         raise UsbfsError(errno.ENODEV)

@@ -72,10 +72,7 @@ class PendingUrbs:
         setup: bytes,
         data: bytes | memoryview,
     ) -> OutUrb | None:
-        """Start an OUT or control URB; `data` may be the first part of `length` bytes, then also a view.
-
-        Returns the URB that takes the rest, None if it has ended already.
-        """
+        """Start an OUT or control URB with the first part of its data; return it if it takes more."""
         if devid != self._devid or seqnum in self._pending or len(self._pending) >= PENDING_LIMIT:
             self._refuse(seqnum, devid)
         elif not endpoint:

@@ -54,10 +54,7 @@ def spidev_name(number: int) -> str:
 
 @contextmanager
 def wrap_spi_ports(buses: Sequence[SpiPort | None], options: SpiOptions) -> Iterator[dict[str, SpiPort]]:
-    """Wrap the SPI ports of devices by name for as long as the block lasts. Raises OSError.
-
-    The drawing is nearest to the master.
-    """
+    """Wrap SPI ports by name within the block, the drawing nearest to the master. Raises OSError."""
     kind = StrictPort if options.strict else CheckedPort
     named = [(spidev_name(number), bus) for number, bus in enumerate(buses)]
     ports: dict[str, SpiPort] = {name: kind(bus, name=f"spi{name}") for name, bus in named if bus is not None}

@@ -67,10 +67,7 @@ usb_options = option_group("usb", UsbOptions, "USB options")
 
 @asynccontextmanager
 async def wrap_usb_ports(buses: Sequence[HostPort], options: UsbOptions) -> AsyncIterator[list[HostPort]]:
-    """Wrap the USB ports of devices for as long as the block lasts. Raises OSError.
-
-    The capture is nearest to the host and shows the faults as it sees them.
-    """
+    """Wrap USB ports within the block, the capture nearest to the host. Raises OSError."""
     async with trio.open_nursery() as nursery:
         with ExitStack() as files:
             ports = list(buses)

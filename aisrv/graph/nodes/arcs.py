@@ -171,10 +171,7 @@ class ArcBuffer:
 
 
 def jitter_for_size(size: int, producer_frame: int, consumer_frame: int) -> float | None:
-    """Return a jitter factor with which an arc of `size` bytes would not dead-lock, or None.
-
-    A linear buffer takes any order of writes and reads if SIZE >= p + c - gcd(p, c).
-    """
+    """Return a jitter with which an arc does not dead-lock: `size` >= p + c - gcd(p, c) bytes; or None."""
     producer, consumer = max(1, producer_frame), max(1, consumer_frame)
     needed = producer + consumer - math.gcd(producer, consumer)
     if size >= needed:

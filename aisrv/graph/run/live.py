@@ -58,10 +58,7 @@ class LiveGraph:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing will move any more but the data of scripts, unless somebody sets a model.
-
-        All interpreters and engines wait then, and all inputs that are asked for frames have ended.
-        """
+        """Whether nothing will move any more but the data of scripts, unless somebody sets a model."""
         return (
             all(self._resting)
             and not self._arrived

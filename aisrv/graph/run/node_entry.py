@@ -84,10 +84,7 @@ class NodeEntry:
         return not self.failed
 
     def call(self, node: StreamNode, log: Callable[[str], None]) -> int:
-        """Call the node as often as it has more to do; return the bytes that it moved.
-
-        A node that raises is not called again until the next RESET.
-        """
+        """Call the node while it has more to do, never after an error; return the bytes that it moved."""
         total = 0
         counts = self.counts
         inputs, outputs = self.inputs, self.outputs

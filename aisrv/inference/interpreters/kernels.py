@@ -35,10 +35,7 @@ class KernelsInterpreter:
     """One model as a network of kernels. Whatever the model, its errors are ModelError and InvokeError."""
 
     def __init__(self, backend: str | None = None, tensor_folder: Path | None = None) -> None:
-        """Create one without a model, on a backend by its name, or else on the fastest that is installed.
-
-        It writes every tensor of each run into `tensor_folder`, if given.
-        """
+        """Create one on a backend, or the fastest; it writes tensors of runs into `tensor_folder`."""
         self._backend_name = backend or default_backend()
         self._folder = tensor_folder
         self._graph: Graph | None = None

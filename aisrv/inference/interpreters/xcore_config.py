@@ -177,10 +177,7 @@ class _Front:
         return table
 
     def add_vector(self, at: int, olds: Sequence[int]) -> int:
-        """Append the vector that the offset at `at` leads to: tables of the old file, and a new one.
-
-        Returns the position of the offset to the new one.
-        """
+        """Append the vector at `at` with a new table behind the old ones; return where its offset goes."""
         self.point(at, self.add(U32.pack(len(olds) + 1), align=4))
         for old in olds:
             self.refer(self.add(bytes(4)), old)

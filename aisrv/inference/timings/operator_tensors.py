@@ -51,10 +51,7 @@ class Images(NamedTuple):
 
     @classmethod
     def of(cls, node: OperatorTensors, *, flat: bool = False) -> Self | None:
-        """Return the shapes of the first input and output, None if they are not images.
-
-        With `flat`, a batch of vectors is a batch of images of one pixel.
-        """
+        """Return the shapes of images, or with `flat` of vectors as images of one pixel; None for others."""
         data, output = node.input(0), node.output
         if data is None or output is None:
             return None

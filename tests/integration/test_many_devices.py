@@ -148,7 +148,7 @@ def test_device_in_use_is_listed_with_the_reason(three: str) -> None:
         done = run_process([*HOST, "--device", three, "--json", "list"], check=True)
     first, second, _ = json.loads(done.stdout)
     assert (first["serial"], first["product"]) == ("", "xAISRV")
-    assert "another program has the device" in first["note"]
+    assert "in use by another program" in first["note"]
     assert (second["serial"], second["note"]) == ("LAB-2", "")
 
 

@@ -12,7 +12,9 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist load
 # announce themselves twice a second, and those of captures, which ask tshark.
 QUICK := $(addprefix tests/,protocol values model terminal xcore engine board phy host_tools device) \
 	$(addprefix tests/,graph/nodes sensors/sources docs/generate) \
-	$(patsubst %,tests/integration/test_%.py,pytest_plugin light_imports mirror public_docs) \
+	$(patsubst %,tests/integration/test_%.py,pytest_plugin light_imports mirror public_docs fidelity) \
+	tests/integration/test_written_files.py::test_every_option_of_a_file_is_called \
+	tests/integration/test_time_bands.py::test_every_command_is_known \
 	$(addprefix --ignore=tests/,phy/jacdac host_tools/commands/test_jacdac.py host_tools/exchange/test_jacdac.py) \
 	--ignore=tests/phy/usb/taps
 

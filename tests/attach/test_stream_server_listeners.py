@@ -35,7 +35,7 @@ from flash_server.chip.part import MX25R6435F
 from flash_server.chip.storage import MemoryStorage
 from phy.jacdac.bus import JacdacBus
 from phy.usb.bus import UsbBus
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, product_modules
 from tests.support.process_resources import count_descriptors
 from tests.support.spi_link_slaves import InvertingSlave
 from tests.support.step_watch import StepWatch
@@ -125,11 +125,10 @@ ACCEPTING = {
 def test_no_other_module_accepts_peers() -> None:
     """The preload server's sockets lie in a folder of its own user's, for the program that it starts."""
     accepting = set()
-    for package in ("aisrv", "phy", "flash_server", "host_tools"):
-        for path in (ROOT / package).rglob("*.py"):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            if any(isinstance(node, ast.Attribute) and node.attr in ACCEPTING for node in ast.walk(tree)):
-                accepting.add(path.relative_to(ROOT).as_posix())
+    for path in product_modules():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if any(isinstance(node, ast.Attribute) and node.attr in ACCEPTING for node in ast.walk(tree)):
+            accepting.add(path.relative_to(ROOT).as_posix())
     assert accepting == {"aisrv/attach/stream_server.py", "aisrv/attach/preload/server.py"}
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from aisrv import digits
-from tests.support.interrupted_commands import CTRL_C, commands_of, read
+from tests.support.command_tree import commands_of
+from tests.support.interrupted_commands import CTRL_C, read
 from tests.support.paths import ROOT
 from tests.support.programs import run_process
 

@@ -3,9 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from tests.support.paths import ROOT
-
-PRODUCT = ("aisrv", "phy", "flash_server", "host_tools")
+from tests.support.paths import ROOT, product_modules
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -38,8 +36,7 @@ def test_it_is_found() -> None:
 def test_no_handler_raises_a_new_exception() -> None:
     places = [
         f"{path.relative_to(ROOT)}:{line}"
-        for package in PRODUCT
-        for path in sorted((ROOT / package).rglob("*.py"))
+        for path in product_modules()
         for line in raised_in_handlers(path.read_text(encoding="utf-8"))
     ]
     assert places == []

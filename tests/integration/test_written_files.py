@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 from flatbuffers import flexbuffers
@@ -16,15 +15,12 @@ from aisrv import digits
 from aisrv.attach.background import BackgroundDevice
 from aisrv.board import Board, SensorSpec
 from aisrv.cli.demo import example_files
-from aisrv.cli.main import main as aisrv
 from aisrv.terminal.file_types import FOLDER, NEW_FILE
-from flash_server.cli import main as aisrv_flash
-from host_tools.cli import main as aisrv_host
 from host_tools.client import AiServer
-from tests.support.paths import ROOT
+from tests.support.command_tree import commands_of
+from tests.support.main_commands import MAINS
+from tests.support.paths import ROOT, product_modules
 from tests.support.relocatable import needs_compiler
-
-PRODUCT: Final = ("aisrv", "flash_server", "host_tools", "phy")
 
 ELSEWHERE: Final = {
     "aisrv/values/whole_file.py write_whole": "the one place",
@@ -83,8 +79,7 @@ def _writers(path: Path) -> Iterator[str]:
 
 
 def test_only_whole_files_are_written() -> None:
-    modules = [path for package in PRODUCT for path in (ROOT / package).rglob("*.py")]
-    assert {writer for path in modules for writer in _writers(path)} == set(ELSEWHERE)
+    assert {writer for path in product_modules() for writer in _writers(path)} == set(ELSEWHERE)
 
 
 # Commands.
@@ -95,30 +90,12 @@ CHIPS: Final = ("chip", "flash")
 """Options of the files of flash chips, whose writes have a journal."""
 
 
-def _commands(command: click.Command, *names: str) -> Iterator[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
-        yield " ".join(names), command
-        return
-    context = click.Context(command)
-    for name in command.list_commands(context):
-        below = command.get_command(context, name)
-        assert below is not None
-        yield from _commands(below, *names, name)
-
-
-MAINS: Final[dict[str, click.Command]] = {
-    "aisrv": aisrv,
-    "aisrv-host": aisrv_host,
-    "aisrv-flash": aisrv_flash,
-}
-
-
 def _file_options() -> set[tuple[str, str]]:
     """Return each command, with each of its options that names a file or a folder to write."""
     return {
-        (name, param.name or "")
+        (" ".join((program, *names)), param.name or "")
         for program, main in MAINS.items()
-        for name, command in _commands(main, program)
+        for names, command in commands_of(main)
         for param in command.params
         if param.type in (NEW_FILE, FOLDER) and param.name not in (*RECORDINGS, *CHIPS)
     }
@@ -130,6 +107,7 @@ CALLS: Final = {
     ("aisrv plan", "png"): "digits.tflite --png written",
     ("aisrv graph compile", "output"): "graph.txt --output written",
     ("aisrv graph draw", "svg"): "graph.txt --svg written",
+    ("aisrv model show", "svg"): "digits.tflite --svg written",
     ("aisrv profile", "html"): "digits.tflite --html written",
     ("aisrv evaluate", "picture"): "digits.tflite digits --show --png written",
     ("aisrv-host infer", "output"): "seven.npy --output written",

@@ -10,26 +10,15 @@ import os
 import pty
 import sys
 import termios
-from collections.abc import Iterator
 from importlib import import_module
 
 import click
 import trio
 
+from tests.support.command_tree import commands_of
+
 READY = b"at work\r\n"
 CTRL_C = b"\x03"
-
-
-def commands_of(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """The commands of a group and of the groups below it, each with its words."""
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            yield from commands_of(command, *path, name)
-        else:
-            yield (*path, name), command
 
 
 async def wait() -> None:

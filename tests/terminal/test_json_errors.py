@@ -1,37 +1,22 @@
 """Errors with --json: an object on standard output, of every command that takes the option."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import click
 import pytest
 from click.testing import CliRunner
 
 from aisrv.cli.main import main as aisrv
-from flash_server.cli import main as aisrv_flash
-from host_tools.cli import main as aisrv_host
+from tests.support.command_tree import commands_of
+from tests.support.main_commands import MAINS
 
-MAINS: Final[dict[str, click.Command]] = {
-    "aisrv": aisrv,
-    "aisrv-host": aisrv_host,
-    "aisrv-flash": aisrv_flash,
-}
-
-
-def _commands(command: click.Command, *names: str) -> Iterator[tuple[str, ...]]:
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
-            assert below is not None
-            yield from _commands(below, *names, name)
-    elif any("--json" in parameter.opts for parameter in command.params):
-        yield names
-
-
-COMMANDS: Final = [names for name, main in MAINS.items() for names in _commands(main, name)]
+COMMANDS: Final = [
+    (program, *names)
+    for program, main in MAINS.items()
+    for names, command in commands_of(main)
+    if any("--json" in parameter.opts for parameter in command.params)
+]
 
 
 def error(*words: object) -> tuple[dict[str, Any], str]:

@@ -9,9 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from aisrv.terminal.option_group import GroupedCommand, enum_option, option, option_group
-from tests.support.paths import ROOT
-
-PRODUCT = ("aisrv", "phy", "flash_server", "host_tools")
+from tests.support.paths import ROOT, product_modules
 
 
 class Color(enum.Enum):
@@ -113,10 +111,9 @@ def parameters_of_commands(source: str) -> dict[str, int]:
 
 
 def test_no_command_takes_more_than_eight_parameters() -> None:
-    files = [path for package in PRODUCT for path in sorted((ROOT / package).rglob("*.py"))]
     counts = {
         f"{path.relative_to(ROOT)} {name}": count
-        for path in files
+        for path in product_modules()
         for name, count in parameters_of_commands(path.read_text(encoding="utf-8")).items()
     }
     assert len(counts) > 50  # the commands were found

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from aisrv.values.regular_file import opened_regular, read_regular
-from tests.support.paths import ROOT
-
-PACKAGES = ("aisrv", "flash_server", "host_tools", "phy")
+from tests.support.paths import ROOT, product_modules
 
 OTHERS = {
     "aisrv/digits/__init__.py: files(__name__).joinpath(name).read_bytes": "a file of the package",
@@ -108,10 +106,9 @@ def _mode(call: ast.Call) -> str:
 def test_product_reads_files_through_read_regular() -> None:
     """Whatever is named by a user may be a pipe, which waits, or a device, which never ends."""
     found = set()
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            for call in reads(ast.parse(path.read_bytes())):
-                found.add(f"{path.relative_to(ROOT).as_posix()}: {call}")
+    for path in product_modules():
+        for call in reads(ast.parse(path.read_bytes())):
+            found.add(f"{path.relative_to(ROOT).as_posix()}: {call}")
     assert found - OTHERS.keys() == set(), "use read_regular or opened_regular of aisrv.values.regular_file"
     assert OTHERS.keys() - found == set(), "is no more"
 

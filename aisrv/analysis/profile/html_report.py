@@ -75,7 +75,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelGraph:
+class NetworkDrawing:
     """A model from top to bottom, in the order of execution."""
 
     height: int
@@ -100,7 +100,7 @@ class Section:
     """Core clock of `threads`."""
     arena: str
     """Plan of the arena as SVG; empty for a model that has none, or is too large for a picture."""
-    graph: ModelGraph | None
+    network: NetworkDrawing | None
     """Operators and their tensors; None for a model that is too large for a picture."""
     classes: HtmlTable
     bars: Sequence[Bar]
@@ -213,7 +213,7 @@ def _section(profile: ModelProfile) -> Section:
         [_thread_bar(each) for each in profile.predictions if each.clock_mhz == clock],
         clock,
         _arena(profile),
-        _graph(profile),
+        _network_drawing(profile),
         _classes(profile),
         [
             Bar(
@@ -254,7 +254,7 @@ def _arena(profile: ModelProfile) -> str:
     return to_svg(picture(model, plan, height=_ARENA_HEIGHT)) if plan.allocations else ""
 
 
-def _graph(profile: ModelProfile) -> ModelGraph | None:
+def _network_drawing(profile: ModelProfile) -> NetworkDrawing | None:
     """Draw the operators below each other; lines past a neighbor bend to the side."""
     model, total = profile.model, profile.ticks
     if model is None or len(profile.times) > MAX_BARS or len(profile.times) != len(model.operators):
@@ -277,7 +277,7 @@ def _graph(profile: ModelProfile) -> ModelGraph | None:
         )
         for place, time in enumerate(profile.times)
     ]
-    return ModelGraph(_NODE * len(nodes), nodes, list(dict.fromkeys(edges)))
+    return NetworkDrawing(_NODE * len(nodes), nodes, list(dict.fromkeys(edges)))
 
 
 def _edge(producer: int, consumer: int) -> tuple[str, str]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import trio
 
 from aisrv.evaluate.against import compare_runs
+from aisrv.evaluate.data.data_set import NO_LABEL
 from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.figures import (
     Figures,
@@ -206,16 +207,14 @@ class _Watch:
         return int((found != labels).sum())
 
     def _predicted(self, shard: int) -> npt.NDArray[np.int32]:
-        if not self._classes:
-            return np.full(len(self._answers), -1, np.int32)
         first, end = self._answers.bounds(shard)
+        if not self._classes:
+            return np.full(end - first, NO_LABEL, np.int32)
         part = Answers(end - first, self._answers.outputs.shape[1], self._answers.shard)
         part.outputs[:] = self._answers.outputs[first:end]
         part.done[:] = True
-        part.failed.update({i - first: "" for i in self._answers.failed if first <= i < end})
-        predicted = np.full(len(self._answers), -1, np.int32)
-        predicted[first:end] = predict(scores_of(part, self._loaded.outputs), part)
-        return predicted
+        part.failed.update({index - first: "" for index in self._answers.failed if first <= index < end})
+        return predict(scores_of(part, self._loaded.outputs), part)
 
 
 def check_on_device(request: Request, loaded: Loaded, answers: Answers) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Self
 
 from aisrv.inference.interpreter import Interpreter, TensorLayout
 
-MEASUREMENTS: Final = 200
+MEASUREMENTS: Final = 100
 """Times of a batch that are taken at most; a longer batch is timed in so many groups of runs."""
 LARGEST_VIEWS: Final = 1 << 16
 """Rows whose views are made in advance; those of larger memories are made as they are needed."""

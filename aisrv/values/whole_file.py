@@ -1,6 +1,5 @@
 """Files that appear whole or not at all: all that the product writes for users, but for recordings."""
 
-import glob
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -65,7 +64,13 @@ def _held(path: Path) -> Iterator[BinaryIO]:
 
 def _remove_left(folder: Path, stem: str) -> None:
     """Remove the files of processes that were killed: those whose lock nobody holds."""
-    for path in folder.glob(f"{glob.escape(stem)}{'[0-9a-f]' * 8}.part"):
+    length, digits = len(stem) + len("01234567.part"), set("0123456789abcdef")
+    for name in os.listdir(folder):  # noqa: PTH208 - a folder of thousands of parts is searched for each
+        if not name.startswith(stem) or not name.endswith(".part") or len(name) != length:
+            continue
+        if not set(name[len(stem) : -len(".part")]) <= digits:
+            continue
+        path = folder / name
         with suppress(OSError):  # another's, which is held, or gone meanwhile
             if fcntl is None:
                 path.unlink()

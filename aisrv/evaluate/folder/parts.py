@@ -80,7 +80,7 @@ class Parts:
     def write(self, answers: Answers, shard: int, predicted: npt.NDArray[np.int32], worker: str) -> None:
         """Write the part of a shard, and its times; OSError.
 
-        `predicted` are the classes of all examples, and `worker` says who ran it.
+        `predicted` are the classes of its examples, and `worker` says who ran it.
         """
         import pyarrow.parquet as pq
 
@@ -108,7 +108,7 @@ class Parts:
         columns: dict[str, Any] = {
             "index": pa.array(np.arange(first, end, dtype=np.int64)),
             "label": pa.array(labels, kind),
-            "predicted": pa.array(predicted[first:end], pa.int32()),
+            "predicted": pa.array(predicted, pa.int32()),
             "failed": pa.array([answers.failed.get(index) for index in range(first, end)], pa.string()),
         }
         if self._files:
@@ -181,8 +181,18 @@ def list_parts(folder: Path) -> list[PartFile]:
             data = read_regular(path)
         except OSError as error:
             raise PartError(f"{path}: {error.strerror}") from None
-        found.append(PartFile(path.name, hashlib.sha256(data).hexdigest(), _read(path).num_rows))
+        found.append(PartFile(path.name, hashlib.sha256(data).hexdigest(), _rows(path, data)))
     return found
+
+
+def _rows(path: Path, data: bytes) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.read_metadata(io.BytesIO(data)).num_rows)
+    except (OSError, pa.ArrowException) as error:
+        raise PartError(f"{path}: {error}; remove it, and it is made again") from None
 
 
 def verify_parts(folder: Path, examples: int, listed: Sequence[PartFile]) -> list[str]:

@@ -140,9 +140,9 @@ def _run_rows(
     """Run rows by the index of their examples, several in flight where the model has one input and output."""
     while rows:
         if len(sizes) == outputs == 1:
-            found = server.run_many(rows.values())
+            found = server.run_many(list(rows.values()))
         else:
-            found = (run_row(server, row, sizes, outputs) for row in rows.values())
+            found = (run_row(server, row, sizes, outputs) for row in list(rows.values()))
         left = iter(list(rows))
         try:
             for index, answer in zip(left, found, strict=False):

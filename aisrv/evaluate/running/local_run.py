@@ -93,6 +93,7 @@ class LocalRun:
         self._cancelled = False
         self._error: EvaluateError | None = None
         self._size = FIRST_ROWS
+        self._run_seconds = BATCH_SECONDS  # until one has run
         self._sized = trio.Event()
         self._printed: deque[str] = deque(maxlen=20)
 
@@ -317,9 +318,10 @@ class LocalRun:
     def _collect(self, batch: _Batch, times: Sequence[int]) -> None:
         row = batch.slot * self._rows
         self._answers.put(batch.first, self._memory.outputs[row : row + batch.count], tuple(times))
-        if not self._sized.is_set():
-            mean = sum(times) / len(times) / 1e9 if times else BATCH_SECONDS
-            self._size = max(1, min(self._rows, round(BATCH_SECONDS / max(mean, 1e-9))))
-            self._sized.set()
+        if times:
+            # The quickest batch says what a run takes; others waited for the processor.
+            self._run_seconds = min(self._run_seconds, sum(times) / len(times) / 1e9)
+        self._size = max(1, min(self._rows, round(BATCH_SECONDS / max(self._run_seconds, 1e-9))))
+        self._sized.set()
         self._free.send_nowait(batch.slot)
         self._on_batch(batch.first, batch.first + batch.count)

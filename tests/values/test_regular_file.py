@@ -5,6 +5,7 @@ import os
 import re
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -154,20 +155,26 @@ def test_larger_file_is_refused(tmp_path: Path) -> None:
         read_regular(tmp_path / "f", 3)
 
 
-def test_file_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "f").write_bytes(b"abc")
+@contextmanager
+def growing(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A file of which there is a byte more each time that somebody has asked for its size."""
     real = os.fstat
 
     def grown(descriptor: int) -> os.stat_result:
         status = real(descriptor)
-        with (tmp_path / "f").open("ab") as file:
+        with path.open("ab") as file:
             file.write(b"d")
         return status
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fstat", grown)
-        with pytest.raises(OSError, match="larger than 3 bytes"):
-            read_regular(tmp_path / "f", 3)
+        yield
+
+
+def test_file_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "f").write_bytes(b"abc")
+    with growing(tmp_path / "f", monkeypatch), pytest.raises(OSError, match="larger than 3 bytes"):
+        read_regular(tmp_path / "f", 3)
 
 
 def test_no_more_memory_is_taken_than_there_are_bytes(tmp_path: Path) -> None:
@@ -184,16 +191,7 @@ def test_file_that_grows_within_the_bound_is_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_bytes(b"abc")
-    real = os.fstat
-
-    def grown(descriptor: int) -> os.stat_result:
-        status = real(descriptor)
-        with (tmp_path / "f").open("ab") as file:
-            file.write(b"d")
-        return status
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fstat", grown)
+    with growing(tmp_path / "f", monkeypatch):
         data = read_regular(tmp_path / "f")
     assert data == (tmp_path / "f").read_bytes()
 

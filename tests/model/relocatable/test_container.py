@@ -93,7 +93,7 @@ def test_flags_survive(word: int) -> None:
         (0x21085C27, "version 2.1"),
         (0x20075C27, "made by tool 7"),
         (0x2008DC27, "reserved bit 15"),
-        (0x20087C27, "no float ABI 3"),
+        (0x20087C27, "unknown float ABI 3"),
         (0x20081C27, "uses the FPU, but the float ABI is soft"),
         (0x20085C28, "part number 0xc28"),
     ],

@@ -15,10 +15,6 @@ from tests.support.simulation import bench, drain, receive_singly, send_singly, 
 END = Control.END
 
 
-def test_control_tokens_have_the_numbers_of_the_architecture() -> None:
-    assert {token.name: token.value for token in Control} == {"END": 1, "PAUSE": 2, "ACK": 3, "NACK": 4}
-
-
 # What crosses.
 
 

@@ -1,97 +1,15 @@
-"""A normal output that crosses at once is the same as one whose tokens cross: with a tracer they all do."""
-
-from typing import Any
+"""When a normal output must not cross at once, and what its tokens leave then."""
 
 import pytest
-import trio
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import (
-    chan_in_buf_byte,
-    chan_in_word,
-    chan_out_buf_byte,
-    chan_out_word,
-    s_chan_in_word,
-    s_chan_out_word,
-)
-from aisrv.xcore.select import select
+from aisrv.xcore.channel import chan_in_word, chan_out_buf_byte, chan_out_word
 from aisrv.xcore.tokens import Control
-from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap
 from aisrv.xcore.verb import Steps, verb
-from tests.support.simulation import Bench, bench, settle, simulated
+from tests.support.simulation import bench, settle, simulated
 
 # Who outputs, what, how long either side dawdles before it, and whether the receiver selects first.
-transfers = st.lists(
-    st.tuples(
-        st.booleans(),
-        st.binary(max_size=12) | st.integers(0, 0xFFFFFFFF) | st.just("streaming"),
-        st.integers(0, 3),
-        st.integers(0, 3),
-        st.booleans(),
-    ),
-    max_size=12,
-)
-Transfer = tuple[bool, bytes | int | str, int, int, bool]
-
-
-async def _side(test: Bench, end: ChanEnd, is_a: bool, program: list[Transfer]) -> list[Any]:
-    got: list[Any] = []
-    for a_outputs, what, wait_of_a, wait_of_b, selects in program:
-        for _ in range(wait_of_a if is_a else wait_of_b):
-            await trio.lowlevel.checkpoint()
-        if a_outputs is is_a:
-            if isinstance(what, bytes):
-                await chan_out_buf_byte(end, what)
-            elif isinstance(what, int):
-                await chan_out_word(end, what)
-            else:
-                await s_chan_out_word(end, 0xA5)
-                await end.outct(Control.END)
-            continue
-        if selects:
-            assert await select(end) is end
-        if isinstance(what, bytes):
-            got.append(await chan_in_buf_byte(end, len(what)))
-        elif isinstance(what, int):
-            got.append(await chan_in_word(end))
-        else:
-            got.append(await s_chan_in_word(end))
-            await end.chkct(Control.END)
-    return got
-
-
-@settings(derandomize=True, deadline=None, max_examples=200)
-@given(program=transfers)
-def test_both_sides_get_what_tokens_would_have_brought(program: list[Transfer]) -> None:
-    @simulated
-    async def run() -> None:
-        async with bench() as test:
-            sides = [test.start(_side, test, end, end is test.a, program) for end in (test.a, test.b)]
-            await settle()
-            assert [side.value() for side in sides] == [
-                [_seen(what) for a_outputs, what, *_ in program if a_outputs is not is_a]
-                for is_a in (True, False)
-            ]
-            for end in (test.a, test.b):
-                end.free()
-
-    @simulated
-    async def run_traced() -> None:
-        async with bench() as test:
-            with test.node.tracing(Tracer()):
-                sides = [test.start(_side, test, end, end is test.a, program) for end in (test.a, test.b)]
-                await settle()
-            assert all(side.done for side in sides)
-
-    run()
-    run_traced()
-
-
-def _seen(what: bytes | int | str) -> bytes | int:
-    return 0xA5 if isinstance(what, str) else what
 
 
 @simulated

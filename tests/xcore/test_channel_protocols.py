@@ -237,25 +237,6 @@ async def test_each_change_of_direction_within_a_transaction_costs_one_end() -> 
 # Arrays, and what an engine answers.
 
 
-@pytest.mark.parametrize("size", [1, 3, 4, 5, 7, 8, 511, 512, 513, 1024])
-@simulated
-async def test_an_array_is_words_end_tail_end(size: int) -> None:
-    data = bytes(n * 7 & 0xFF for n in range(size))
-    sent, _, received = await _trace(lambda c: send_array(c, data), lambda c: receive_array(c, size))
-    whole = size - size % 4
-    words = b"".join(data[at : at + 4][::-1] for at in range(0, whole, 4))
-    tail = data[whole:]
-    assert sent == [*[("a", words)][: len(words)], ("a", 1), *[("a", tail)][: len(tail)], ("a", 1)]
-    assert (bytes(received.data), received.length) == (data, size)
-
-
-@simulated
-async def test_an_empty_array_is_end_end() -> None:
-    sent, _, received = await _trace(lambda c: send_array(c, b""), lambda c: receive_array(c, 0))
-    assert sent == [("a", 1), ("a", 1)]
-    assert (bytes(received.data), received.length) == (b"", 0)
-
-
 @simulated
 async def test_the_status_of_a_set_is_a_bare_word_then_end() -> None:
     async def engine(c: ChanEnd) -> tuple[int, int, bytes]:

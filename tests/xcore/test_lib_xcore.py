@@ -369,29 +369,6 @@ async def test_synchronizers_are_seven_of_one_member_at_least() -> None:
         assert trap.value.kind is TrapKind.ILLEGAL_RESOURCE
 
 
-@simulated
-async def test_rival_core_is_named_with_its_verb() -> None:
-    async with open_node() as node:
-        _, b = node.channel(*node.tiles)
-        node.tiles[1].start(chan_in_word, b, name="reader")
-        await settle()
-        with pytest.raises(Trap) as trap:
-            await b.inuint()
-        assert trap.value.reason == (
-            "inuint on chanend 0x80010002 while tile 1 core 0 (reader) is in chan_in_word on it"
-        )
-        node.stop()
-
-
-@simulated
-async def test_control_token_that_was_found_is_named() -> None:
-    async with bench() as test:
-        await test.a.outuchar(1)
-        await test.a.outct(77)
-        with pytest.raises(Trap, match="expected data on chanend 0x80010002, got control token 77"):
-            await test.b.inuint()
-
-
 # The page that says where each name of lib_xcore is.
 
 

@@ -147,7 +147,8 @@ async def test_ends_show_their_destination() -> None:
 
 
 @pytest.mark.parametrize(
-    ("destination", "shown"), [(None, "nothing"), (0, "0x00000000"), (1.5, "1.5"), (-1, "-0000001")]
+    ("destination", "shown"),
+    [(None, "nothing"), (0, "0x00000000"), (1.5, "1.5"), ("end", "'end'"), (-1, "-0000001")],
 )
 @simulated
 async def test_what_can_be_no_destination_is_shown(destination: ChanEnd, shown: str) -> None:

@@ -21,18 +21,6 @@ async def test_every_resource_of_a_node_is_handed_its_runtime() -> None:
         assert list(node.runtime.switch) == [b]
 
 
-@pytest.mark.parametrize(
-    ("number", "tile", "kind", "index", "composed"),
-    [(0, 0, 2, 1, 0x80000102), (0, 1, 2, 31, 0x80011F02), (1, 0, 5, 3, 0x80020305), (3, 1, 1, 9, 0x80070901)],
-)
-@simulated
-async def test_a_resource_id_is_type_number_tile_and_node(
-    number: int, tile: int, kind: int, index: int, composed: int
-) -> None:
-    async with open_node(number=number) as node:
-        assert node.runtime.resource_id(tile, kind, index) == composed
-
-
 @simulated
 async def test_cores_count_as_runnable_until_they_park() -> None:
     async with open_node() as node:

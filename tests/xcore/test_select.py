@@ -8,7 +8,6 @@ import trio
 from trio.testing import assert_checkpoints, assert_no_checkpoints
 
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.core import Core
 from aisrv.xcore.node import open_node
 from aisrv.xcore.runtime import MAX_VERBS_PER_TURN
@@ -195,14 +194,6 @@ async def test_a_guard_is_not_evaluated_while_the_select_is_parked() -> None:
         assert not chosen.done
 
 
-@simulated
-async def test_the_default_case_is_taken_when_nothing_is_ready() -> None:
-    async with bench() as (_node, a, b, _tasks):
-        assert await select_or_default(b) is None
-        await a.outuchar(1)
-        assert await select_or_default(b) is b
-
-
 async def test_a_loop_over_a_default_case_lets_others_run() -> None:
     async with bench() as test:
 
@@ -267,27 +258,6 @@ async def test_a_select_on_a_freed_end_traps() -> None:
                 await verb(b)
             assert trap.value.kind is TrapKind.ILLEGAL_RESOURCE
             assert trap.value.reason == "select on chanend 0x80010002, which was freed"
-
-
-@simulated
-async def test_an_end_can_be_used_again_after_a_select() -> None:
-    async with bench() as test:
-        chosen = test.start(select, test.a, test.end())
-        await settle()
-        await test.b.outct(Control.END)
-        await settle()
-        assert chosen.value() is test.a
-        await test.a.chkct(Control.END)
-        await _round_trip(test)
-        test.a.free()
-        test.b.free()
-
-
-async def _round_trip(test: Bench) -> None:
-    received = test.start(chan_in_word, test.b)
-    await chan_out_word(test.a, 3)
-    await settle()
-    assert received.value() == 3
 
 
 # With timers.

@@ -1,7 +1,7 @@
 """A select that answers calls of clients in their own tasks, while its core sleeps."""
 
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -96,19 +96,6 @@ async def test_the_first_piece_of_an_answer_is_all_of_it() -> None:
 
 
 @simulated
-async def test_no_other_task_runs_meanwhile() -> None:
-    async with served() as (test, _):
-        ran: list[str] = []
-
-        async def other() -> None:
-            ran.append("other")
-
-        test.tasks.start_soon(other)
-        await get_command(test.a, GET)
-        assert ran == []
-
-
-@simulated
 async def test_others_run_after_many_calls_in_a_row() -> None:
     async with served() as (test, server):
         ran: list[int] = []
@@ -168,20 +155,13 @@ async def test_an_open_route_carries_the_tokens() -> None:
         assert not started.done
 
 
+@pytest.mark.parametrize("use", [ChanEnd.inuint, lambda end: Selection(end).wait()])
 @simulated
-async def test_an_end_in_use_traps_as_it_does_without() -> None:
+async def test_an_end_in_a_verb_or_select_traps_as_it_does_without(
+    use: Callable[[ChanEnd], Awaitable[object]],
+) -> None:
     async with served() as (test, server):
-        test.start(test.a.inuint)
-        await settle()
-        with pytest.raises(Trap) as caught:
-            await get_command(test.a, GET)
-        assert (caught.value.kind, server.at_once) == (TrapKind.RESOURCE_DEP, [])
-
-
-@simulated
-async def test_an_end_in_a_select_traps_as_it_does_without() -> None:
-    async with served() as (test, server):
-        test.start(Selection(test.a).wait)
+        test.start(use, test.a)
         await settle()
         with pytest.raises(Trap) as caught:
             await get_command(test.a, GET)
@@ -256,15 +236,6 @@ async def test_an_error_of_handler_and_core_is_the_cores() -> None:
 
 
 @simulated
-async def test_a_caller_that_is_cancelled_gets_no_answer() -> None:
-    async with served() as (test, server):
-        with trio.CancelScope() as scope:
-            scope.cancel()
-            await get_command(test.a, GET)
-        assert (scope.cancelled_caught, server.at_once) == (True, [])
-
-
-@simulated
 async def test_a_caller_whose_time_is_up_gets_no_answer() -> None:
     async with served() as (test, server):
         with trio.move_on_after(0) as scope:
@@ -273,13 +244,14 @@ async def test_a_caller_whose_time_is_up_gets_no_answer() -> None:
 
 
 @simulated
-async def test_a_cancelled_caller_leaves_the_ends_as_tokens_do() -> None:
+async def test_a_cancelled_caller_gets_no_answer_and_leaves_the_ends_as_tokens_do() -> None:
     seen = []
     for may in (True, False):
-        async with served(lambda _, may=may: may) as (test, _):  # type: ignore[misc]
+        async with served(lambda _, may=may: may) as (test, server):  # type: ignore[misc]
             with trio.CancelScope() as scope:
                 scope.cancel()
                 await get_command(test.a, GET)
+            assert (scope.cancelled_caught, server.at_once) == (True, [])
             await settle()
             seen.append((test.a.statistics(), test.b.statistics()))
     assert seen[0] == seen[1]
@@ -323,7 +295,8 @@ async def test_a_client_that_waits_between_commands_is_answered_at_once() -> Non
 
 
 @simulated
-async def test_a_select_without_a_handler_is_woken() -> None:
+async def test_a_select_without_a_handler_is_woken(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "aisrv.xcore")
     async with bench() as test:
         woken = test.start(Selection(test.b).wait)
         await settle()
@@ -331,6 +304,7 @@ async def test_a_select_without_a_handler_is_woken() -> None:
         await settle()
         assert woken.value() is test.b
         assert not request.done
+    assert caplog.messages == []
 
 
 @simulated
@@ -408,19 +382,3 @@ async def test_the_next_call_lets_others_run_where_the_select_has_another_case()
         for _ in range(3):
             await get_command(test.a, GET)
         assert ran in ([1], [2])  # the order within a turn of the scheduler is open
-
-
-@simulated
-async def _call_plain_select() -> None:
-    async with bench() as test:
-        woken = test.start(Selection(test.b).wait)
-        await settle()
-        test.start(get_command, test.a, GET)
-        await settle()
-        assert woken.value() is test.b
-
-
-def test_a_select_that_answers_no_calls_is_woken_by_the_tokens(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level("DEBUG", "aisrv.xcore"):
-        _call_plain_select()
-    assert caplog.messages == []

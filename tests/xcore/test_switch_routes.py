@@ -15,13 +15,6 @@ PAUSE = Control.PAUSE
 
 
 @simulated
-async def test_end_is_delivered() -> None:
-    async with bench() as (_, a, b, _tasks):
-        await a.outct(END)
-        assert await drain(b) == tokens(1)
-
-
-@simulated
 async def test_pause_is_not_delivered() -> None:
     async with bench() as (_, a, b, _tasks):
         await a.outuchar(5)
@@ -154,25 +147,6 @@ async def test_the_destination_may_be_set_once_the_route_is_closed(closing: Cont
         test.a.setd(other)
         await test.a.outuchar(2)
         assert await drain(other) == tokens(b"\x02")
-
-
-@simulated
-async def test_three_ends_take_turns_with_pause_and_end() -> None:
-    async with bench() as test:
-        r0 = test.end()
-        r1, r2 = test.end(r0), test.end(r0)
-        await r1.outuint(0x11)
-        await r1.outct(PAUSE)
-        assert await r0.inuint() == 0x11
-        await r2.outuint(0x22)
-        await r2.outct(END)
-        assert await r0.inuint() == 0x22
-        await r0.chkct(END)
-        await r1.outct(END)
-        await r0.chkct(END)
-        r0.free()
-        r1.free()
-        r2.free()
 
 
 # Ends that nobody has allocated.

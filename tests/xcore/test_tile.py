@@ -11,12 +11,6 @@ from tests.support.simulation import settle, simulated, sole_error
 
 
 @simulated
-async def test_a_node_has_two_tiles() -> None:
-    async with open_node() as node:
-        assert [tile.number for tile in node.tiles] == [0, 1]
-
-
-@simulated
 async def test_eight_cores_run_and_the_ninth_traps() -> None:
     async with open_node() as node:
         tile = node.tiles[0]

@@ -1,6 +1,5 @@
 """Who may use a resource and how: destinations, tiles, timers, sizes, memory after it was freed."""
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -36,15 +35,6 @@ JUNK = [
     "end",
     1.5,
 ]
-
-
-@pytest.mark.parametrize(("junk", "shown"), [(None, "nothing"), ("end", "'end'"), (6, "0x00000006")])
-@simulated
-async def test_setd_says_what_it_refuses(junk: Any, shown: str) -> None:
-    async with bench() as test:
-        reason = f"setd on {test.a.name} to {shown}, which is not a channel end of this node"
-        with pytest.raises(Trap, match=re.escape(reason)):
-            test.a.setd(junk)
 
 
 @pytest.mark.parametrize("junk", JUNK)

@@ -274,42 +274,6 @@ async def test_frames_of_an_error_without_a_place_are_logged(caplog: pytest.LogC
     ]
 
 
-@simulated
-async def test_a_trap_that_the_program_catches_stops_nothing() -> None:
-    async with open_node() as node:
-        a, b = node.channel(*node.tiles)
-
-        async def careful() -> None:
-            with pytest.raises(Trap):
-                await b.inuint()
-            assert await b.inct() == 5
-
-        node.tiles[1].start(careful)
-        await settle()
-        await a.outct(5)
-
-
-@simulated
-async def test_a_trap_reaches_the_core_whose_verb_it_is_not_the_one_that_sent_the_token() -> None:
-    async with open_node(on_trap="halt") as node:
-        a, b = node.channel(*node.tiles)
-        sent = []
-
-        async def source() -> None:
-            await trio.sleep(1)  # the sink is parked
-            await a.outct(5)
-            sent.append(True)
-
-        async def sink() -> None:
-            await b.inuint()
-
-        node.tiles[1].start(sink)
-        node.tiles[0].start(source)
-        await trio.sleep(2)
-        assert sent == [True]
-        assert (node.tiles[0].cores_in_use, node.tiles[1].cores_in_use) == (0, 1)
-
-
 def test_all_errors_of_the_substrate_are_one_family() -> None:
     from aisrv.xcore.memory import OutOfMemory
     from aisrv.xcore.select import SelectError

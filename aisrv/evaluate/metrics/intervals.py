@@ -20,6 +20,8 @@ BOOTSTRAPS: Final = 1000
 LARGEST_GROUPS: Final = 10_000
 """Examples that bootstraps draw one by one; more are drawn in as many groups, by a fixed shuffle."""
 
+_TOGETHER: Final = 50
+"""Bootstraps that are summed up in one product: each product may wait for threads of the BLAS library."""
 _LOW: Final = 0.025
 _HIGH: Final = 0.975
 
@@ -87,11 +89,12 @@ def bootstrap_sums(columns: npt.NDArray[Any], figure: Callable[[Floats], float])
         return Metric(None)
     groups = _grouped(np.asarray(columns, np.float64))
     source, size = generator(), len(groups)
-    found = np.empty(BOOTSTRAPS)
-    for number in range(BOOTSTRAPS):
-        weights = np.bincount(source.integers(0, size, size), minlength=size)
-        found[number] = figure(weights @ groups)
-    return Metric(value, *percentiles(found))
+    found: list[float] = []
+    for _ in range(BOOTSTRAPS // _TOGETHER):
+        drawn = source.integers(0, size, (_TOGETHER, size))
+        weights = np.stack([np.bincount(each, minlength=size) for each in drawn])
+        found += map(figure, weights.astype(np.float64) @ groups)
+    return Metric(value, *percentiles(np.array(found)))
 
 
 def group_numbers(count: int) -> npt.NDArray[np.intp]:

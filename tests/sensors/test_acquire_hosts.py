@@ -133,24 +133,18 @@ async def test_spi_shows_busy_and_sensing_while_the_frame_is_exposed() -> None:
         assert await on.spi.read(spi.GET_OUTPUT, FRAME_BYTES + 1) == frame_data(1) + b"\0"
 
 
-@pytest.mark.parametrize("padding", [0, 1, 3, 12, 511])
+@pytest.mark.parametrize(
+    ("region", "padding"),
+    [*((None, size) for size in (0, 1, 3, 12, 511)), *((PART, size) for size in (0, 1, 4, 100, 500))],
+)
 @simulated
-async def test_short_form_over_spi_may_be_padded(padding: int) -> None:
+async def test_both_forms_over_spi_may_be_padded(region: FrameRegion | None, padding: int) -> None:
     async with hosts() as on:
-        await on.spi.bus.transfer(bytes((spi.ACQUIRE_SINGLE,)) + bytes(padding))
+        data = b"" if region is None else bytes(region)
+        await on.spi.bus.transfer(bytes((spi.ACQUIRE_SINGLE,)) + data + bytes(padding))
         await trio.sleep_until(1.5)
         assert await on.spi.status() == 0
-        assert await on.local.get(Command.GET_INPUT_TENSOR) == image_of(1)
-
-
-@pytest.mark.parametrize("padding", [0, 1, 4, 100, 500])
-@simulated
-async def test_region_over_spi_may_be_padded(padding: int) -> None:
-    async with hosts() as on:
-        await on.spi.bus.transfer(bytes((spi.ACQUIRE_SINGLE,)) + bytes(PART) + bytes(padding))
-        await trio.sleep_until(1.5)
-        assert await on.spi.status() == 0
-        assert await on.local.get(Command.GET_INPUT_TENSOR) == image_of(1, PART)
+        assert await on.local.get(Command.GET_INPUT_TENSOR) == image_of(1, region)
 
 
 @simulated

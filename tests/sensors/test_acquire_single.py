@@ -57,15 +57,6 @@ async def test_region_puts_its_part_of_the_frame_into_the_input_tensor() -> None
 
 
 @simulated
-async def test_each_acquisition_takes_a_new_frame() -> None:
-    async with camera(PICTURE) as device:
-        for number in (1, 2, 3):
-            assert await device.host.put(SINGLE) == OKAY
-            assert await device.host.get(GET_INPUT) == image_of(number)
-        assert device.source.taken == [1, 2, 3]
-
-
-@simulated
 async def test_acquired_frame_is_inferred_on_by_start_infer() -> None:
     async with camera(PICTURE) as device:
         await device.host.put(SINGLE)

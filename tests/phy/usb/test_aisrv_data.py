@@ -120,12 +120,6 @@ async def test_design_status_is_a_packet_of_its_own_before_the_data() -> None:
         assert ends_of(*reads) == [[(TransferStatus.OKAY, bytes(4))], [(TransferStatus.OKAY, ID)]]
 
 
-async def test_dialect_is_chosen_anew_by_every_command() -> None:
-    async with usb_device() as device:
-        await assert_still_right(device)
-        await assert_still_right(device)
-
-
 @pytest.mark.parametrize(
     ("dialect", "command", "tensor"),
     [(CLASSIC, 0x00, 0), (CLASSIC, 0x7F, 255), (DESIGN, 0x123, 0), (DESIGN, 0x7FFFFF7F, 0xFFFFFFFF)],

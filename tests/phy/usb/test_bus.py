@@ -62,16 +62,6 @@ def test_direction_belongs_to_the_endpoint(bus: UsbBus) -> None:
     assert not bus.submit_in(0x01, in_request())
 
 
-async def test_control_requests_are_answered_in_order(bus: UsbBus) -> None:
-    first, second = Control(bus), Control(bus)
-    (await bus.get_setup()).answer(b"1")
-    (await bus.get_setup()).answer(b"2")
-    assert (first.ended, second.ended) == (
-        [(TransferStatus.OKAY, b"1")],
-        [(TransferStatus.OKAY, b"2")],
-    )
-
-
 async def test_waiting_endpoint_0_gets_the_request_and_the_next_is_queued(bus: UsbBus) -> None:
     got: list[ControlUrb] = []
 

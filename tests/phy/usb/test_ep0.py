@@ -79,11 +79,6 @@ def test_descriptor_is_cut_to_the_length_asked_for(bus: UsbBus, length: int) -> 
     )
 
 
-def test_first_nine_bytes_of_the_configuration_give_its_total_length(bus: UsbBus) -> None:
-    assert control(bus, FROM_DEVICE, StandardRequest.GET_DESCRIPTOR, 0x0200, 0, 9) == okay(CONFIGURATION[:9])
-    assert int.from_bytes(CONFIGURATION[2:4], "little") == len(CONFIGURATION)
-
-
 @pytest.mark.parametrize("value", [0x0000, 0x0101, 0x0201, 0x0304, 0x03FF, 0x0400, 0x0500, 0x0F00, 0x2200])
 def test_descriptor_that_is_not_there(bus: UsbBus, value: int) -> None:
     assert control(bus, FROM_DEVICE, StandardRequest.GET_DESCRIPTOR, value, 0, 255) == STALLED

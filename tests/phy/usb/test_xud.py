@@ -371,44 +371,6 @@ def test_in_requests_end_as_the_bus_rules_say(
     trio.run(main)
 
 
-@settings(max_examples=100)
-@given(
-    pieces=st.lists(st.integers(1, 4).map(lambda packets: packets * 512), max_size=4),
-    rest=st.integers(0, 1600),
-    lengths=st.lists(st.integers(1, 4).map(lambda packets: packets * 512), min_size=1, max_size=4),
-)
-def test_any_split_of_in_data_and_requests_gives_the_same_bytes(
-    pieces: list[int], rest: int, lengths: list[int]
-) -> None:
-    data = pattern(sum(pieces) + rest)
-
-    async def main() -> None:
-        into = InEndpoint(0x81)
-        got = bytearray()
-        parts = []
-        left = data
-        for piece in pieces:
-            parts.append((left[:piece], False))
-            left = left[piece:]
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(send, into, [*parts, (left, True)])
-            await wait_all_tasks_blocked()
-            turn = 0
-            while True:
-                length = lengths[turn % len(lengths)]
-                turn += 1
-                host = In(into, length)
-                await wait_all_tasks_blocked()
-                status, part = host.ended[0]
-                assert status is OKAY
-                got += part
-                if len(part) < length:
-                    break
-        assert bytes(got) == data
-
-    trio.run(main)
-
-
 # Halts.
 
 

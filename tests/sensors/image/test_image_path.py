@@ -207,15 +207,6 @@ def test_raw_frames_keep_the_picture_that_was_seen(
     assert (largest <= most, mean <= most_on_average) == (True, True), (largest, mean)
 
 
-def test_region_is_that_part_of_the_picture_alone() -> None:
-    picture = noise(WIDTH, HEIGHT)
-    part = rgb_frame(np.ascontiguousarray(picture[57:209, 101:413]))
-    region = FrameRegion(101, 413, 57, 209, 104, 38)
-    assert ImagePath().to_tensor(rgb_frame(picture), region) == ImagePath().to_tensor(
-        part, whole(part, 104, 38)
-    )
-
-
 def test_gray_is_that_of_pillow_within_one() -> None:
     picture = noise(WIDTH, HEIGHT)
     frame = rgb_frame(picture)
@@ -256,21 +247,6 @@ def test_mosaic_is_red_green_over_green_blue(at: tuple[int, int], color: tuple[i
     colors = np.array([[color, color], [color, color]], np.uint8)
     assert mosaic(colors)[at[1], at[0]] == 255
     assert mosaic(colors).sum() == (510 if color[1] else 255)
-
-
-@pytest.mark.parametrize("x", [0, 1, 318, 319, 638, 639])
-@pytest.mark.parametrize("y", [0, 1, 240, 479])
-def test_region_of_one_pixel_has_the_phase_of_the_whole_mosaic(x: int, y: int) -> None:
-    flat = np.full((HEIGHT, WIDTH, 3), (200, 100, 50), np.uint8)
-    assert resampled(bayer_frame(flat), FrameRegion(x, x + 1, y, y + 1, 1, 1)).tolist() == [[[200, 100, 50]]]
-
-
-@pytest.mark.parametrize("size", [(2, 2), (3, 3), (5, 7), (7, 5), (641, 479)])
-@pytest.mark.parametrize("target", [(1, 1), (2, 3), (33, 9)])
-def test_flat_color_stays_flat_at_odd_sizes(size: tuple[int, int], target: tuple[int, int]) -> None:
-    frame = bayer_frame(np.full((size[1], size[0], 3), (1, 254, 128), np.uint8))
-    ours = resampled(frame, whole(frame, *target))
-    assert ours.reshape(-1, 3).tolist() == [[1, 254, 128]] * (target[0] * target[1])
 
 
 def test_tensor_is_int8_with_128_subtracted_row_by_row() -> None:

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -21,16 +22,14 @@ SUBMIT = UsbmonEvent(
     length=3,
     data=b"\x10\x00\x00",
 )
-CONTROL = UsbmonEvent(
+CONTROL = replace(
+    SUBMIT,
     urb=0x1235,
-    event=EventType.SUBMIT,
     transfer=TransferType.CONTROL,
     endpoint=0x00,
-    device=4,
-    bus=1,
     timestamp=1_700_000_000_123_457_000,
-    status=-115,
     length=0,
+    data=b"",
     setup=bytes.fromhex("0201000081000000"),
 )
 

@@ -1,9 +1,11 @@
 """A node with a flash server on tile 1 and clients on tile 0, and images made by hand."""
 
 import struct
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+
+import pytest
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
@@ -12,6 +14,7 @@ from flash_server.chip.part import SECTOR_ERASE, Erase, FlashPart
 from flash_server.chip.partitions import divide
 from flash_server.chip.storage import MemoryStorage
 from flash_server.client.flash_channel import FlashChannel
+from flash_server.protocol import FlashFailure, FlashReadError
 from flash_server.server.server import flash_server
 from flash_server.server.service import FlashService
 
@@ -47,6 +50,14 @@ def image(engines: Sequence[Parts], preamble: bytes = b"") -> bytes:
             headers += struct.pack("<I", 0 if part is None else start + len(body))
             body += part or b""
     return headers + body
+
+
+@contextmanager
+def refused(code: FlashFailure | int, match: str | None = None) -> Iterator[None]:
+    """A block in which the server refuses a request with that code."""
+    with pytest.raises(FlashReadError, match=match) as caught:
+        yield
+    assert caught.value.code == code
 
 
 @dataclass

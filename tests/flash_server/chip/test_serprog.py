@@ -6,10 +6,11 @@ import socket
 import struct
 import subprocess
 import tracemalloc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -20,7 +21,7 @@ from trio.testing import wait_all_tasks_blocked
 from aisrv.attach import serprog as serprog_server
 from aisrv.attach.serprog import LARGEST_READ, LARGEST_SEND, SerprogServer
 from flash_server.chip import programmer
-from flash_server.chip.chip import FlashChip, Pace
+from flash_server.chip.chip import FlashChip
 from flash_server.chip.part import MX25R3235F, MX25R6435F, Erase, FlashPart
 from flash_server.chip.programmer import Programmer
 from flash_server.chip.serprog import SpiOperation, pack_command_map, pack_spi_operation, unpack_command_map
@@ -34,12 +35,15 @@ SMALL = FlashPart("small", 65536, 0x123456, erases=(Erase(0x20, 4096, 0.016), Er
 
 @asynccontextmanager
 async def served(
-    part: FlashPart = MX25R6435F, storage: Storage | None = None, pace: Pace | None = None
+    part: FlashPart = MX25R6435F,
+    storage: Storage | None = None,
+    released: Callable[[], Awaitable[None]] | None = None,
+    **settings: Any,
 ) -> AsyncIterator[tuple[FlashChip, int]]:
-    """A chip behind a server, and the server's port."""
-    chip = FlashChip(part, storage or MemoryStorage(part.size), pace=pace)
+    """A chip of these settings behind a server, and the server's port."""
+    chip = FlashChip(part, storage or MemoryStorage(part.size), **settings)
     async with trio.open_nursery() as nursery:
-        _, port = await nursery.start(SerprogServer(chip).serve)
+        _, port = await nursery.start(SerprogServer(chip, released).serve)
         yield chip, port
         nursery.cancel_scope.cancel()
 
@@ -220,11 +224,8 @@ class Busyness:
 async def busy(after: int, polls: float) -> AsyncIterator[int]:
     """The port of a chip that is fast at first."""
     busyness = Busyness(after, polls)
-    chip = FlashChip(SMALL, MemoryStorage(SMALL.size), pace=busyness.pace, now=lambda: busyness.time)
-    async with trio.open_nursery() as nursery:
-        _, port = await nursery.start(SerprogServer(chip).serve)
+    async with served(SMALL, pace=busyness.pace, now=lambda: busyness.time) as (_, port):
         yield port
-        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("after", [60, 63, 66, 100])
@@ -438,9 +439,7 @@ async def test_what_a_programmer_wrote_counts_however_its_connection_ends(ending
     async def released() -> None:
         left.set()
 
-    async with trio.open_nursery() as nursery:
-        chip = FlashChip(MX25R6435F, MemoryStorage(MX25R6435F.size))
-        _, port = await nursery.start(SerprogServer(chip, released).serve)
+    async with served(released=released) as (_, port):
         async with peer(port) as client:
             assert await client.ask(pack_spi_operation(b"\x06", 0), 1) == ACK
             assert await client.ask(pack_spi_operation(b"\x02\0\0\0\x55", 0), 1) == ACK
@@ -450,7 +449,6 @@ async def test_what_a_programmer_wrote_counts_however_its_connection_ends(ending
                 await client.stream.send_all(b"\x13\1")
         await left.wait()
         await works(port)
-        nursery.cancel_scope.cancel()
 
 
 async def test_a_programmer_that_stops_within_a_command(monkeypatch: pytest.MonkeyPatch) -> None:

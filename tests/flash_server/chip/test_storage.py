@@ -79,35 +79,44 @@ def test_registers_of_another_size_are_refused(tmp_path: Path, content: bytes) -
         Nor(MX25R3235F, storage)
 
 
+def cut_short(
+    storage: FileStorage,
+    monkeypatch: pytest.MonkeyPatch,
+    address: int,
+    data: bytes,
+    call: int,
+    part: float = 0,
+) -> None:
+    """Cut a write within its system call of that number: 1 the journal, 2 the file, 3 the journal's end."""
+    numbers = itertools.count(1)
+    real = os.pwrite
+
+    def pwrite(file: int, data: bytes, offset: int) -> int:
+        if next(numbers) == call:
+            real(file, data[: int(len(data) * part)], offset)
+            raise PowerCut
+        return real(file, data, offset)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", pwrite)
+        with pytest.raises(PowerCut):
+            storage.write(address, data)
+    storage.close()
+
+
 @pytest.mark.parametrize("size", [1, 256, 4096, LARGEST_WRITE])
 @pytest.mark.parametrize("call", [1, 2, 3])
 @pytest.mark.parametrize("part", [0, 0.5, 1])
 def test_a_write_cut_within_any_call_is_done_or_not(
     size: int, call: int, part: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Call 1 writes the journal, 2 the file, 3 clears the journal; `part` of its bytes come through."""
     path, chip = tmp_path / "chip", 2 * LARGEST_WRITE
     address, beside = chip - size, b"\xff" * (chip - 2 * size)
     old, new, other = b"\x5a" * size, b"\xa5" * size, bytes(size)
     storage = FileStorage(path, chip)
     storage.write(address, old)
     storage.write(0, other)  # what the journal holds where its next record is cut short
-    calls = 0
-    real = os.pwrite
-
-    def pwrite(file: int, data: bytes, offset: int) -> int:
-        nonlocal calls
-        calls += 1
-        if calls == call:
-            real(file, data[: int(len(data) * part)], offset)
-            raise PowerCut
-        return real(file, data, offset)
-
-    monkeypatch.setattr(os, "pwrite", pwrite)
-    with pytest.raises(PowerCut):
-        storage.write(address, new)
-    monkeypatch.undo()
-    storage.close()
+    cut_short(storage, monkeypatch, address, new, call, part)
     with FileStorage(path, chip) as again:
         assert again.read(0, chip) == other + beside + (new if (call, part) >= (1, 1) else old)
     assert sorted(tmp_path.iterdir()) == [path]
@@ -203,21 +212,7 @@ def test_nothing_is_left_where_a_file_cannot_be_made(tmp_path: Path, monkeypatch
 def test_a_journal_of_another_file_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "chip"
     storage = FileStorage(path, SIZE)
-    calls = 0
-    real = os.pwrite
-
-    def pwrite(file: int, data: bytes, offset: int) -> int:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            raise PowerCut
-        return real(file, data, offset)
-
-    monkeypatch.setattr(os, "pwrite", pwrite)
-    with pytest.raises(PowerCut):
-        storage.write(0, b"new")
-    monkeypatch.undo()
-    storage.close()
+    cut_short(storage, monkeypatch, 0, b"new", call=2)
     path.write_bytes(bytes(SIZE))
     with FileStorage(path, SIZE) as again:
         assert not again.repaired
@@ -286,18 +281,7 @@ def test_reading_only_does_not_make_a_file(tmp_path: Path) -> None:
 def test_reading_only_refuses_a_half_made_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "chip"
     storage = FileStorage(path, SIZE)
-    real = os.pwrite
-
-    def pwrite(file: int, data: bytes, offset: int) -> int:
-        if len(data) == 3:
-            raise PowerCut
-        return real(file, data, offset)
-
-    monkeypatch.setattr(os, "pwrite", pwrite)
-    with pytest.raises(PowerCut):
-        storage.write(0, b"new")
-    monkeypatch.undo()
-    storage.close()
+    cut_short(storage, monkeypatch, 0, b"new", call=2)
     with pytest.raises(StorageError, match="open it for writing once"):
         ReadOnlyFileStorage(path, SIZE)
     FileStorage(path, SIZE).close()

@@ -5,8 +5,8 @@ import pytest
 from aisrv.model.relocatable.container import Image
 from aisrv.model.relocatable.stored import stored, with_header
 from flash_server.client.images import read_image
-from flash_server.protocol import FlashFailure, FlashReadError
-from tests.support.flash_node import VERSION, Parts, flash_node, image
+from flash_server.protocol import FlashFailure
+from tests.support.flash_node import VERSION, Parts, flash_node, image, refused
 from tests.support.relocatable import DIGITS_M33, digits_image, read
 
 IMAGE = digits_image()
@@ -37,9 +37,8 @@ async def test_from_either_segment(parts: Parts) -> None:
 )
 async def test_an_image_that_is_not_used(parts: Parts, limit: int, code: FlashFailure) -> None:
     async with flash_node(data(parts)) as node:
-        with pytest.raises(FlashReadError) as caught:
+        with refused(code):
             await read_image(node.engines[0], limit)
-        assert caught.value.code is code
 
 
 # Weights that are not in their image.
@@ -104,6 +103,5 @@ async def test_an_image_whose_weights_are_not_there(
     parts: Parts, limit: int, code: FlashFailure, reason: str
 ) -> None:
     async with flash_node(data(parts)) as node:
-        with pytest.raises(FlashReadError, match=reason) as caught:
+        with refused(code, match=reason):
             await read_image(node.engines[0], limit)
-        assert caught.value.code is code

@@ -89,20 +89,15 @@ def test_part_right_behind_the_headers_counts() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 16, 52, 1000, PREFIX_BYTES])
-def test_erased_chip_is_no_image(size: int) -> None:
-    with pytest.raises(NoImageError, match="no image: the flash is erased, all bytes are FF"):
-        detect(b"\xff" * size)
+@pytest.mark.parametrize(("byte", "what"), [(b"\xff", "erased, all bytes are FF"), (b"\0", "all zeros")])
+def test_bytes_all_alike_are_no_image(byte: bytes, what: str, size: int) -> None:
+    with pytest.raises(NoImageError, match=f"no image: the flash is {what}"):
+        detect(byte * size)
 
 
 def test_erased_start_is_no_image() -> None:
     with pytest.raises(NoImageError, match="erased"):
         detect(b"\xff" * 52 + MODEL)
-
-
-@pytest.mark.parametrize("size", [1, 16, 52, 1000, PREFIX_BYTES])
-def test_zeros_are_no_image(size: int) -> None:
-    with pytest.raises(NoImageError, match="no image: the flash is all zeros"):
-        detect(bytes(size))
 
 
 def test_nothing_is_no_image() -> None:
@@ -111,18 +106,17 @@ def test_nothing_is_no_image() -> None:
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_damaged_calibration_bytes_are_named(swapped: bool) -> None:
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (0x12, r"calibration bytes of generation fast, .*: byte 0x12 is wrong"),
+        (33, "the version word at 0x20 is 01 33 fe fd, not 01 02 fe fd"),
+    ],
+)
+def test_damaged_preamble_is_named(place: int, message: str, swapped: bool) -> None:
     image = bytearray(DataPartition(ENGINES, FAST, swapped).build())
-    image[0x12] ^= 1
-    with pytest.raises(LayoutError, match=r"calibration bytes of generation fast, .*: byte 0x12 is wrong"):
-        parse(bytes(image))
-
-
-@pytest.mark.parametrize("swapped", [False, True])
-def test_damaged_version_behind_calibration_is_named(swapped: bool) -> None:
-    image = bytearray(DataPartition(ENGINES, FAST, swapped).build())
-    image[33] = 0x33  # reads the same in both orders
-    with pytest.raises(LayoutError, match="the version word at 0x20 is 01 33 fe fd, not 01 02 fe fd"):
+    image[place] = 0x33  # reads the same in both orders
+    with pytest.raises(LayoutError, match=message):
         parse(bytes(image))
 
 

@@ -152,8 +152,8 @@ def _evaluate(
     loaded = load(request)
     if request.folder is None and output.parts:
         request = replace(request, folder=_folder(plan_of(request, loaded)))
-    outcome = run_evaluation(request, _Progress().show, loaded)
-    _Progress.clear()
+    outcome = run_evaluation(request, Progress().show, loaded)
+    Progress.clear()
     if request.folder is not None:
         _write_report(request.folder, outcome)
     if output.as_json:
@@ -200,7 +200,7 @@ def _write_report(folder: Path, outcome: "Outcome") -> None:
     write_whole(folder / "report.html", [to_html(outcome, pictures).encode()])
 
 
-class _Progress:
+class Progress:
     """A line on standard error: how far a run is; on a terminal always the same line."""
 
     def __init__(self) -> None:

@@ -49,6 +49,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Play the host's side of a USB capture to a device, and compare its answers.",
     ),
     "run": ("aisrv.cli.run:run", "Run a virtual device and serve it over USB/IP."),
+    "sweep": ("aisrv.cli.sweep:sweep", "Find the smallest board on which models are fast and right enough."),
     "wireshark": (
         "aisrv.cli.wireshark:wireshark",
         "Show or install the dissector for Wireshark.",
@@ -77,6 +78,7 @@ def main() -> None:
       aisrv profile net.tflite            what a model would take on the device
       aisrv model show net.tflite         what is in it, and which engines run it
       aisrv evaluate net.tflite photos/   how right it is on a data set, and where not
+      aisrv sweep sweep.toml              the smallest board that is fast and right enough
       aisrv boards camera                 what is on a board, as a drawing
       sudo aisrv attach                   plug a device into this machine's kernel
 

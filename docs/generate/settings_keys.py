@@ -22,6 +22,7 @@ from aisrv.board import (
     TaskSpec,
 )
 from aisrv.board.toml_file import BoardTables
+from aisrv.evaluate.sweep.settings import SweepTables
 from aisrv.inference.timings import DeviceModel
 from aisrv.values.settings.size import KIB, Size
 from docs.generate.markdown import code, plain, table
@@ -86,6 +87,11 @@ def suite_keys() -> str:
     return _tables(SuiteTables, "Top of a suite", {})
 
 
+def sweep_keys() -> str:
+    """The keys that a sweep's file has beside those of a suite's."""
+    return _tables(SweepTables, "Top of a sweep", {}, frozenset(SuiteTables.__struct_fields__))
+
+
 @dataclass(frozen=True, slots=True)
 class _Section:
     """A table of a file: the path of its key, what the page calls it, what it is for, and its type."""
@@ -96,12 +102,21 @@ class _Section:
     kind: inspect.StructType
 
 
-def _tables(root: type, heading: str, specs: Mapping[str, type]) -> str:
+def _tables(
+    root: type, heading: str, specs: Mapping[str, type], elsewhere: frozenset[str] = frozenset()
+) -> str:
+    """The tables of a file, but for those of the keys at its top that are listed elsewhere."""
     blocks = []
     for section in _sections(_Section("", heading, "", cast("inspect.StructType", inspect.type_info(root)))):
+        if section.path.partition(".")[0] in elsewhere:
+            continue
         spec = specs.get(section.path)
         docs = ({} if spec is None else member_docs(spec)) | member_docs(section.kind.cls)
-        rows = [_row(section, field, spec, docs) for field in section.kind.fields if not _is_section(field)]
+        rows = [
+            _row(section, field, spec, docs)
+            for field in section.kind.fields
+            if not _is_section(field) and (section.path or field.encode_name not in elsewhere)
+        ]
         rows_as_text = table(("key", "type", "default", "meaning"), rows)
         blocks += [f"### {section.heading}", section.text, rows_as_text]
     return "\n\n".join(filter(None, blocks))
@@ -214,10 +229,14 @@ def _name(kind: inspect.Type) -> str:
         case inspect.CustomType():
             return {Size: "size", Path: "path"}[kind.cls]
         case inspect.VarTupleType():
-            return f"array of {' or '.join(f'{_name(each)}s' for each in _members(kind.item_type))}"
+            return f"array of {' or '.join(map(_plural, _members(kind.item_type)))}"
         case inspect.DictType():
             return "table of texts"
         case inspect.StructType():
             return "table"
         case _:
             raise TypeError(f"settings have no {kind}")
+
+
+def _plural(kind: inspect.Type) -> str:
+    return _name(kind) if isinstance(kind, inspect.LiteralType | inspect.EnumType) else f"{_name(kind)}s"

@@ -8,7 +8,7 @@ from aisrv.cli.main import main as aisrv
 from docs.generate.code_map import code_map
 from docs.generate.command_lines import program
 from docs.generate.kernel_operators import operator_table
-from docs.generate.settings_keys import board_keys, pack_keys, suite_keys
+from docs.generate.settings_keys import board_keys, pack_keys, suite_keys, sweep_keys
 from docs.generate.wires import (
     acquire_command_table,
     command_table,
@@ -34,6 +34,7 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "board-keys": board_keys,
     "pack-keys": pack_keys,
     "suite-keys": suite_keys,
+    "sweep-keys": sweep_keys,
     "commands": command_table,
     "status": status_table,
     "spec": spec_table,

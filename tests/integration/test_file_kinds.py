@@ -22,6 +22,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "capture": (*AISRV, "replay", "FILE"),
     "profiled model": (*AISRV, "profile", "FILE"),
     "suite": (*AISRV, "profile", "--config", "FILE"),
+    "sweep": (*AISRV, "sweep", "FILE"),
     "planned model": (*AISRV, "plan", "FILE"),
     "compared model": (*AISRV, "diff-engines", "FILE"),
     "image": (*FLASH, "inspect", "FILE"),

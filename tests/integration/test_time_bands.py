@@ -25,6 +25,7 @@ TIMED: Final = {
     "aisrv profile": (["MODEL"], ["MODEL", "--json"], ["MODEL", "MODEL"], ["MODEL", "MODEL", "--json"]),
     "aisrv evaluate": (["MODEL", "digits", "--limit", "3", "--check", "0", "--out", "OUT"],),
     "aisrv model": (["show", "MODEL"],),
+    "aisrv sweep": (["SWEEP"], ["SWEEP", "--json"]),
     "aisrv-host diff": (["DEVICE", "virtual", "--model", "MODEL"],),
     "aisrv-host profile": ([], ["--json"]),
     "aisrv-host timings": ([], ["--json"], ["--model", "MODEL"]),
@@ -123,7 +124,9 @@ def _image(model: Path) -> Path:
 )
 def test_times_have_bands(command: str, words: list[str], model: Path, device: str, tmp_path: Path) -> None:
     program, name = command.split()
-    places = {"MODEL": str(model), "DEVICE": device, "OUT": str(tmp_path / "out")}
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(f"models = ['{model}']\n[axes]\nclock = [600, 800]\n[want]\nrate = 20\n")
+    places = {"MODEL": str(model), "DEVICE": device, "OUT": str(tmp_path / "out"), "SWEEP": str(sweep)}
     start = [*AISRV, name] if program == "aisrv" else [*HOST, "--device", device, name]
     done = run_process([*start, *(places.get(word, word) for word in words)], check=True)
     if "--json" in words:

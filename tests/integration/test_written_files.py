@@ -109,6 +109,7 @@ CALLS: Final = {
     ("aisrv graph draw", "svg"): "graph.txt --svg written",
     ("aisrv model show", "svg"): "digits.tflite --svg written",
     ("aisrv profile", "html"): "digits.tflite --html written",
+    ("aisrv sweep", "html"): "sweep.toml --html written",
     ("aisrv evaluate", "picture"): "digits.tflite digits --show --png written",
     ("aisrv-host infer", "output"): "seven.npy --output written",
     ("aisrv-host read", "output"): "0 --output written",
@@ -152,6 +153,7 @@ def call(device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callab
     for name, content in example_files().items():
         Path(name).write_bytes(content)
     Path("graph.txt").write_text((ROOT / "examples" / "graph" / "digits.txt").read_text())
+    Path("sweep.toml").write_text("models = ['digits.tflite']")
     builder = flexbuffers.Builder()
     with builder.Vector():
         builder.Blob(b"parameters")

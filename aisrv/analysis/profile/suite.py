@@ -173,19 +173,31 @@ def read_suite(text: str, *, where: str, directory: Path) -> Suite:
 
 def _suite(file: TomlFile) -> Suite:
     tables = convert(file, SuiteTables)
-    models = tuple(_model(entry, file.directory) for entry in tables.models or ())
-    base = Configuration()
+    configurations = tuple(
+        each.over(Configuration() if tables.defaults is None else tables.defaults.over(Configuration()), name)
+        for name, each in named_settings(file, tables)
+    )
+    return Suite(suite_models(file, tables), configurations)
+
+
+def suite_models(file: TomlFile, tables: SuiteTables) -> tuple[SuiteModel, ...]:
+    """Return the models that a file's tables name."""
+    return tuple(_model(entry, file.directory) for entry in tables.models or ())
+
+
+def named_settings(file: TomlFile, tables: SuiteTables) -> tuple[tuple[str, SuiteSettings], ...]:
+    """Return the configurations of a file's tables by name, without its defaults. Raises SettingsError.
+
+    Without any it is one without a name that changes nothing.
+    """
     if tables.defaults is not None:
         _check_memory(file, tables.defaults, ("defaults",))
-        base = tables.defaults.over(base)
-    if tables.configurations is None:
-        return Suite(models, (base,))
-    configurations = []
-    for number, table in enumerate(tables.configurations):
+    found: list[tuple[str, SuiteSettings]] = []
+    for number, table in enumerate(tables.configurations or ()):
         _check_memory(file, table, ("configurations", number))
         name = f"configuration {number + 1}" if table.name is None else printable(table.name, NAME_LIMIT)
-        configurations.append(table.over(base, name))
-    return Suite(models, tuple(configurations))
+        found.append((name, table))
+    return tuple(found) or (("", SuiteSettings()),)
 
 
 def _model(entry: str | _Model, directory: Path) -> SuiteModel:

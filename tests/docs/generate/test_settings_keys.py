@@ -6,7 +6,7 @@ import pytest
 
 from aisrv.board import Board
 from aisrv.board.toml_file import parse_board
-from docs.generate.settings_keys import board_keys, pack_keys, suite_keys
+from docs.generate.settings_keys import board_keys, pack_keys, suite_keys, sweep_keys
 
 
 def rows(text: str, heading: str) -> dict[str, list[str]]:
@@ -50,3 +50,9 @@ def test_a_board_file_with_the_stated_defaults_is_the_default_board(table: str) 
 def test_defaults_of_packing_and_of_suites() -> None:
     assert rows(pack_keys(), "Top of a packing file")["generation"][1] == '`"fast"`'
     assert rows(suite_keys(), "`[defaults]`")["parameters"][1] == '`"auto"`'
+
+
+def test_keys_of_a_sweep_are_those_that_a_suite_does_not_have() -> None:
+    assert set(rows(sweep_keys(), "Top of a sweep")) == {"boards", "link"}
+    assert rows(sweep_keys(), "`[axes]`")["kernels"][0] == 'array of `"optimized"`, `"reference"`'
+    assert "`[defaults]`" not in sweep_keys()

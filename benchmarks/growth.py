@@ -23,7 +23,7 @@ from aisrv.board import Board, EngineSpec
 from aisrv.device.device import open_device, open_devices
 from aisrv.inference.process.inline import inline
 from aisrv.kernels.backends.registry import find_backend
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.load import load_network
 from aisrv.model.arena_plan import plan_arena
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
@@ -163,14 +163,14 @@ def _load_nodes(count: int) -> float:
     model = _chain(count)
     begin = time.process_time()
     read_model(model)
-    load_graph(model, find_backend("numpy"))
+    load_network(model, find_backend("numpy"))
     return time.process_time() - begin
 
 
 def _run_nodes(count: int) -> float:
-    graph = load_graph(_chain(count), find_backend("numpy"))
+    network = load_network(_chain(count), find_backend("numpy"))
     begin = time.process_time()
-    graph.invoke()
+    network.invoke()
     return time.process_time() - begin
 
 

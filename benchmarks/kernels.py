@@ -38,8 +38,8 @@ from aisrv.kernels.backends.native.backend import NativeBackend
 from aisrv.kernels.backends.native.library import NativeError, Variant, load
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.backends.registry import find_backend
-from aisrv.kernels.graph.graph import Graph
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.load import load_network
+from aisrv.kernels.network.network import Network as LoadedNetwork
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from benchmarks import mobilenets
@@ -94,13 +94,13 @@ def models() -> Iterator[tuple[str, bytes]]:
     yield LARGE[1], mobilenets.mobilenet_v2()
 
 
-def filled(model: bytes, backend: KernelBackend) -> tuple[Graph, list[bytes]]:
-    graph = load_graph(model, backend)
+def filled(model: bytes, backend: KernelBackend) -> tuple[LoadedNetwork, list[bytes]]:
+    network = load_network(model, backend)
     chance = np.random.default_rng(1)
-    data = [chance.integers(-128, 128, len(each), np.int8).tobytes() for each in graph.inputs]
-    for buffer, each in zip(graph.inputs, data, strict=True):
+    data = [chance.integers(-128, 128, len(each), np.int8).tobytes() for each in network.inputs]
+    for buffer, each in zip(network.inputs, data, strict=True):
         buffer[:] = memoryview(each).cast("b")
-    return graph, data
+    return network, data
 
 
 def _interpreters(name: str, model: bytes, data: list[bytes]) -> Iterator[tuple[str, Run]]:
@@ -191,10 +191,10 @@ def _model(name: str, model: bytes) -> tuple[list[Row], dict[str, float]]:
         loads = []
         for _ in range(1 if name in LARGE else 5):
             start = time.thread_time()
-            graph, data = filled(model, create())
+            network, data = filled(model, create())
             loads.append(time.thread_time() - start)
         rows.append(Row(f"{name}: load, {backend}", statistics.median(loads) * 1e3, "ms"))
-        engines[backend] = graph.invoke
+        engines[backend] = network.invoke
     engines |= dict(_interpreters(name, model, data))
     times = medians(engines)
     rows += [Row(f"{name}: run, {engine}", seconds * 1e6, "us") for engine, seconds in times.items()]

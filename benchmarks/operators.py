@@ -1,4 +1,4 @@
-"""How fast operators of the graph are beside tflite-micro's: CPU time of a run of each, and the ratio.
+"""How fast operators are beside tflite-micro's: CPU time of a run of each, and the ratio.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.operators
 
@@ -22,7 +22,7 @@ from tflite import Padding, TensorType
 from tflite_micro.python.tflite_micro import runtime
 
 from aisrv.kernels.backends.registry import default_backend, find_backend
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.load import load_network
 from aisrv.model.dtypes import DTYPES
 from aisrv.model.reader import read_model
 from benchmarks.rows import Row
@@ -83,11 +83,11 @@ def _models() -> dict[str, bytes]:
 def _runs(model: bytes) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """One run in each of both, of the same inputs."""
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=ARENA_BYTES)
-    graph = load_graph(model, find_backend(default_backend()))
+    network = load_network(model, find_backend(default_backend()))
     for number, data in enumerate(_inputs(model)):
         interpreter.set_input(data, number)
-        graph.inputs[number][:] = memoryview(data.tobytes()).cast("b")
-    return interpreter.invoke, graph.invoke
+        network.inputs[number][:] = memoryview(data.tobytes()).cast("b")
+    return interpreter.invoke, network.invoke
 
 
 def _inputs(model: bytes) -> list[npt.NDArray[Any]]:

@@ -24,7 +24,7 @@ from aisrv import digits
 from aisrv.image_builder.build import build_image, static_sizes
 from aisrv.image_builder.report import flash
 from aisrv.kernels.backends.registry import find_backend
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.load import load_network
 from aisrv.model.relocatable.container import Image
 from aisrv.model.relocatable.network import Network
 from aisrv.relocatable.memory import FLASH_BASE
@@ -86,10 +86,10 @@ def _model(name: str, model: bytes) -> Iterator[Row]:
     outputs: list[bytearray | None] = [bytearray(tensor.bytes) for tensor in network.outputs]
     runs: dict[str, Run] = {"relocatable": lambda: runtime.run(handle, inputs, outputs)}
     for backend in ("numpy", "relocatable"):
-        graph = load_graph(model, find_backend(backend))
-        for buffer, each in zip(graph.inputs, inputs, strict=True):
+        loaded = load_network(model, find_backend(backend))
+        for buffer, each in zip(loaded.inputs, inputs, strict=True):
             buffer[:] = memoryview(each).cast("b")
-        runs[f"kernels:{backend}"] = graph.invoke
+        runs[f"kernels:{backend}"] = loaded.invoke
     if find_spec("tflite_micro"):
         from tflite_micro.python.tflite_micro import runtime as tflm
 

@@ -47,8 +47,8 @@ def run() -> list[Row]:
     for name, model in kernels.models():
         if name not in kernels.YARDSTICK:
             continue
-        graph, data = kernels.filled(model, kernels.native(Variant.AVX2)())
-        engines = {"ours": graph.invoke, kernels.XNNPACK: kernels.xnnpack(model, data)}
+        network, data = kernels.filled(model, kernels.native(Variant.AVX2)())
+        engines = {"ours": network.invoke, kernels.XNNPACK: kernels.xnnpack(model, data)}
         medians = kernels.medians(engines)
         ratios.append(medians[kernels.XNNPACK] / medians["ours"])
         rows += [Row(f"{name}: run, {engine}, AVX2", each * 1e6, "us") for engine, each in medians.items()]

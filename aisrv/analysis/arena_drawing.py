@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aisrv.analysis.template import render
-from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.network.errors import NetworkError
 from aisrv.model import Model
 from aisrv.model.arena_plan import Allocation, ArenaPlan
 from aisrv.model.control_flow import flat
@@ -209,11 +209,11 @@ def to_svg(drawing: Picture) -> str:
 
 
 def to_png(drawing: Picture) -> bytes:
-    """Draw as PNG with Pillow. Raises ModuleNotFoundError, GraphError for more operators than pixels."""
+    """Draw as PNG with Pillow. Raises ModuleNotFoundError, NetworkError for more operators than pixels."""
     from PIL import Image, ImageDraw
 
     if drawing.width > _WIDEST_IMAGE:
-        raise GraphError(f"{len(drawing.steps):,} operators are too many for a PNG: draw an SVG")
+        raise NetworkError(f"{len(drawing.steps):,} operators are too many for a PNG: draw an SVG")
     image = Image.new("RGB", (drawing.width, drawing.height), "#ffffff")
     draw = ImageDraw.Draw(image)
     draw.text((_MARGIN, 8), drawing.title, fill="#000000")

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from aisrv.inference.interpreter import create_interpreter, describe, run_once
 from aisrv.kernels.backends.registry import default_backend, find_backend
-from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.load import load_graph
-from aisrv.kernels.graph.plan import plan_apart
+from aisrv.kernels.network.errors import NetworkError
+from aisrv.kernels.network.load import load_network
+from aisrv.kernels.network.plan import plan_apart
 from aisrv.model import Model, Operator
 from aisrv.model.dtypes import DTYPES
 from aisrv.model.reader import read_model
@@ -31,17 +31,17 @@ Tensors = Mapping[int, bytes]
 _ARENA: Final = 256 * 1024 * 1024
 
 
-class EngineError(GraphError):
+class EngineError(NetworkError):
     """An engine that is missing, or does not run the model."""
 
 
 def run_kernels(data: bytes, inputs: Sequence[bytes], backend: str) -> Tensors:
     """Run a network of kernels once: all outputs of its operators. Raises KernelError."""
-    graph = load_graph(data, find_backend(backend), planner=plan_apart)
-    for buffer, value in zip(graph.inputs, inputs, strict=True):
+    network = load_network(data, find_backend(backend), planner=plan_apart)
+    for buffer, value in zip(network.inputs, inputs, strict=True):
         buffer[:] = memoryview(value).cast("b")
-    graph.invoke()
-    return {index: graph.tensors[index].buffer.tobytes() for index in _computed(graph.model)}
+    network.invoke()
+    return {index: network.tensors[index].buffer.tobytes() for index in _computed(network.model)}
 
 
 def run_tflm(data: bytes, inputs: Sequence[bytes]) -> Tensors:

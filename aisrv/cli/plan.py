@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def plan_file(path: Path, backend: str) -> "tuple[Model, ArenaPlan]":
     """Plan a model file for a backend by name. Raises KernelError, ModelFileError, OSError."""
     from aisrv.kernels.backends.registry import find_backend
-    from aisrv.kernels.graph.plan import plan_graph
+    from aisrv.kernels.network.plan import plan_network
     from aisrv.model.reader import read_model
 
     model = read_model(read_regular(path))
-    return model, plan_graph(model, find_backend(backend))
+    return model, plan_network(model, find_backend(backend))
 
 
 def plan_json(model: "Model", plan: "ArenaPlan") -> str:

@@ -15,8 +15,8 @@ from aisrv.image_builder.tensor_steps import TENSOR_STEPS
 from aisrv.kernels.backend import Kernel, TableBackend
 from aisrv.kernels.checks import address
 from aisrv.kernels.errors import KernelError
-from aisrv.kernels.graph.graph import Graph, GraphOperator
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.load import load_network
+from aisrv.kernels.network.network import Network, PreparedOperator
 from aisrv.kernels.params import Buffer, Conv2dParams
 from aisrv.model import Tensor
 from aisrv.model.relocatable.errors import BuildError
@@ -48,21 +48,21 @@ class RecordedNetwork:
 def record(model: bytes) -> RecordedNetwork:
     """Read a `.tflite` file; BuildError names the operator that no C kernel computes."""
     try:
-        graph = load_graph(model, RecordingBackend())
+        network = load_network(model, RecordingBackend())
     except KernelError as error:
         raise BuildError(str(error)) from error
-    places = GraphPlaces(graph)
+    places = NetworkPlaces(network)
     nodes = []
-    for operator in graph.operators:
+    for operator in network.operators:
         try:
             nodes.append(_node(operator, places))
         except (BuildError, KernelError) as error:
             raise BuildError(f"{operator}: {error}") from error
     return RecordedNetwork(
-        inputs=tuple(_described(tensor, places) for tensor in _tensors(graph, graph.model.inputs)),
-        outputs=tuple(_described(tensor, places) for tensor in _tensors(graph, graph.model.outputs)),
+        inputs=tuple(_described(tensor, places) for tensor in _tensors(network, network.model.inputs)),
+        outputs=tuple(_described(tensor, places) for tensor in _tensors(network, network.model.outputs)),
         nodes=tuple(nodes),
-        activations_size=graph.plan.head,
+        activations_size=network.plan.head,
         weights=bytes(places.constants),
     )
 
@@ -89,19 +89,19 @@ class _Recorded:
         return self.prepare(self.params, places)
 
 
-class GraphPlaces:
+class NetworkPlaces:
     """Places of a network's tensors, and the constants that its kernels read."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, network: Network) -> None:
         self.constants: Final = bytearray()
         self._spans: list[tuple[int, int, int]] = []
         self._known: dict[bytes, int] = {}
-        for each in graph.plan.allocations:
-            if each.tensor < len(graph.tensors) and (buffer := graph.tensors[each.tensor].buffer).nbytes:
+        for each in network.plan.allocations:
+            if each.tensor < len(network.tensors) and (buffer := network.tensors[each.tensor].buffer).nbytes:
                 self._spans.append((address(buffer), buffer.nbytes, each.offset))
         self._constants = {
             address(tensor.buffer): tensor.buffer
-            for tensor in graph.tensors
+            for tensor in network.tensors
             if tensor.tensor.is_constant and tensor.buffer.nbytes
         }
 
@@ -125,7 +125,7 @@ class GraphPlaces:
         return self._known[data] | PLACE_WEIGHTS
 
 
-def _node(operator: GraphOperator, places: GraphPlaces) -> Node:
+def _node(operator: PreparedOperator, places: NetworkPlaces) -> Node:
     kernel, name = operator.kernel, operator.operator.name
     if name in TENSOR_STEPS:
         step = TENSOR_STEPS[name](operator, places)
@@ -138,11 +138,11 @@ def _node(operator: GraphOperator, places: GraphPlaces) -> Node:
     return Node(info, step)
 
 
-def _tensors(graph: Graph, indices: tuple[int, ...]) -> list[tuple[Tensor, Buffer]]:
-    return [(graph.tensors[index].tensor, graph.tensors[index].buffer) for index in indices]
+def _tensors(network: Network, indices: tuple[int, ...]) -> list[tuple[Tensor, Buffer]]:
+    return [(network.tensors[index].tensor, network.tensors[index].buffer) for index in indices]
 
 
-def _described(tensor: tuple[Tensor, Buffer], places: GraphPlaces) -> TensorInfo:
+def _described(tensor: tuple[Tensor, Buffer], places: NetworkPlaces) -> TensorInfo:
     value, buffer = tensor
     if len(value.shape) > MOST_DIMENSIONS:
         raise BuildError(f"tensor {value.index} has {len(value.shape)} dimensions, at most six can be told")

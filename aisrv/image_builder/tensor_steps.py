@@ -1,6 +1,6 @@
 """Steps of operators that follow from their tensors, whatever a backend would be given for them.
 
-Their inputs may broadcast, or only move. The graph has checked shapes, types and quantizations.
+Their inputs may broadcast, or only move. The network has checked shapes, types and quantizations.
 """
 
 import math
@@ -18,9 +18,9 @@ from aisrv.image_builder.parameters import (
     mul,
 )
 from aisrv.image_builder.structures import Parameters
-from aisrv.kernels.graph.graph import GraphOperator
-from aisrv.kernels.graph.operators.reductions import mean_multiplier
-from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.kernels.network.network import PreparedOperator
+from aisrv.kernels.network.operators.reductions import mean_multiplier
+from aisrv.kernels.network.tensors import NetworkTensor
 from aisrv.kernels.params import ElementwiseAddParams, ElementwiseParams, FusedActivation, MulParams
 from aisrv.model import TensorType
 from aisrv.model.relocatable.errors import BuildError
@@ -28,13 +28,13 @@ from aisrv.model.relocatable.errors import BuildError
 _QUANTIZED: Final = (TensorType.INT8, TensorType.UINT8)
 
 
-def _copy(operator: GraphOperator, places: Places) -> Step:
+def _copy(operator: PreparedOperator, places: Places) -> Step:
     source, output = operator.inputs[0].buffer, operator.outputs[0].buffer
     return _step("copy", input=places.buffer(source), output=places.buffer(output), length=len(output))
 
 
 def _elementwise(
-    step: Callable[..., Step], kind: type[ElementwiseParams], operator: GraphOperator, places: Places
+    step: Callable[..., Step], kind: type[ElementwiseParams], operator: PreparedOperator, places: Places
 ) -> Step:
     one, two, output = _int8(*operator.inputs, *operator.outputs)
     params = kind(
@@ -49,7 +49,7 @@ def _elementwise(
     return step(params, places, broadcast_dimensions(one.shape, two.shape, output.shape))
 
 
-def _pad(operator: GraphOperator, places: Places) -> Step:
+def _pad(operator: PreparedOperator, places: Places) -> Step:
     (source, amounts, *value), (output,) = operator.inputs, operator.outputs
     if value:
         raise BuildError(f"fills with {value[0]}, there is a C kernel that fills with zeros")
@@ -75,7 +75,7 @@ def _pad(operator: GraphOperator, places: Places) -> Step:
     )
 
 
-def _mean(operator: GraphOperator, places: Places) -> Step:
+def _mean(operator: PreparedOperator, places: Places) -> Step:
     source, output = _int8(operator.inputs[0], *operator.outputs)
     rank = len(source.shape)
     axes = {axis % rank for axis in operator.inputs[1].array.ravel().tolist()}
@@ -104,7 +104,7 @@ def _mean(operator: GraphOperator, places: Places) -> Step:
     )
 
 
-TENSOR_STEPS: Final[Mapping[str, Callable[[GraphOperator, Places], Step]]] = {
+TENSOR_STEPS: Final[Mapping[str, Callable[[PreparedOperator, Places], Step]]] = {
     "RESHAPE": _copy,
     "SQUEEZE": _copy,
     "EXPAND_DIMS": _copy,
@@ -115,7 +115,7 @@ TENSOR_STEPS: Final[Mapping[str, Callable[[GraphOperator, Places], Step]]] = {
 }
 
 
-def _int8(*tensors: GraphTensor) -> tuple[GraphTensor, ...]:
+def _int8(*tensors: NetworkTensor) -> tuple[NetworkTensor, ...]:
     for each in tensors:
         if each.tensor.type is not TensorType.INT8:
             raise BuildError(f"{each} is {each.tensor.type.name}, there are C kernels for INT8")

@@ -1,1 +1,1 @@
-"""INT8 kernels that can be swapped: the interface, backends, and the graph that executes models on them."""
+"""INT8 kernels that can be swapped: the interface, backends, and what runs models on them."""

@@ -42,7 +42,7 @@ class JoinableKernel(Protocol):
 
 
 def kernel_origin(kernel: Kernel) -> str:
-    """Name who computes a kernel: `native`, `numpy`, `graph`, or else the module that it is from."""
+    """Name who computes a kernel: `native`, `numpy`, `network`, or else the module that it is from."""
     module = str(getattr(kernel, "__module__", ""))
     package, _, rest = module.removeprefix("aisrv.kernels.").partition(".")
     name = rest.partition(".")[0].removesuffix("_backend") if package == "backends" else package
@@ -52,7 +52,7 @@ def kernel_origin(kernel: Kernel) -> str:
 def join_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
     """Join neighbors that can run in one call.
 
-    `kernels` are those of a graph in execution order.
+    `kernels` are those of a network in execution order.
     """
     joined: list[Kernel] = []
     for kernel in kernels:
@@ -133,21 +133,21 @@ def scale_product(backend: object) -> ScaleProduct:
 
 @runtime_checkable
 class CopyingBackend(Protocol):
-    """A backend that copies tensors, too, which the graph does otherwise."""
+    """A backend that copies tensors, too, which the network does otherwise."""
 
     def copy(self, source: Buffer, output: Buffer) -> Kernel:
         """Prepare a copy of all bytes of `source` to `output`; they have one length and share no memory."""
 
     def pad(self, params: PadParams) -> Kernel:
-        """Prepare a copy with borders; NotImplementedError leaves it to the graph."""
+        """Prepare a copy with borders; NotImplementedError leaves it to the network."""
 
 
 @runtime_checkable
 class GroupingBackend(Protocol):
-    """A backend that convolves groups of channels at once; for others the graph makes one of each group."""
+    """A backend that convolves groups of channels at once; for others the network makes one of each group."""
 
     def grouped_conv2d(self, params: Conv2dParams) -> Kernel:
-        """Prepare CONV_2D of an input with a multiple of the weights' channels; the graph has checked it."""
+        """Prepare CONV_2D, its input checked: it has a multiple of the weights' channels."""
 
 
 class ScratchFree:

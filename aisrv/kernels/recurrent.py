@@ -96,7 +96,7 @@ class SvdfParams:
 
 @runtime_checkable
 class RecurrentBackend(Protocol):
-    """A backend that has recurrent operators, too; NotImplementedError leaves one to the graph."""
+    """A backend that has recurrent operators, too; NotImplementedError leaves one to the network."""
 
     def lstm(self, params: LstmParams) -> Kernel:
         """Prepare UNIDIRECTIONAL_SEQUENCE_LSTM."""

@@ -7,8 +7,8 @@ import pytest
 
 from aisrv.analysis.arena_drawing import picture, summarize, to_png, to_svg, to_text
 from aisrv.kernels.backends.reference import ReferenceBackend
-from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.plan import plan_graph
+from aisrv.kernels.network.errors import NetworkError
+from aisrv.kernels.network.plan import plan_network
 from aisrv.model import Model
 from aisrv.model.arena_plan import plan_arena
 from aisrv.model.reader import read_model
@@ -19,7 +19,7 @@ from tests.support.scratch_backend import Scratchy, digits_model
 
 def test_summary_of_a_model_whose_plan_is_above_the_lower_bound() -> None:
     model = read_model(mlperf_tiny.model_bytes("vww_96_int8"))
-    summary = summarize(plan_graph(model, ReferenceBackend()))
+    summary = summarize(plan_network(model, ReferenceBackend()))
     assert (summary.head, summary.lower_bound) == (73_728, 55_296)
     assert sum(each.size for each in summary.fullest) == 55_296
     assert all(each.first <= summary.fullest_step <= each.last for each in summary.fullest)
@@ -31,7 +31,7 @@ def test_summary_of_a_model_whose_plan_is_above_the_lower_bound() -> None:
 
 def test_text_has_a_column_for_each_operator_and_the_numbers() -> None:
     model = digits_model()
-    plan = plan_graph(model, Scratchy())
+    plan = plan_network(model, Scratchy())
     lines = to_text(model, plan, rows=4).splitlines()
     assert lines[4].split() == ["operator", "in", "0", "1", "2", "3", "4", "5"]
     assert lines[0].split()[0] == f"{plan.head:,}"
@@ -42,7 +42,7 @@ def test_text_has_a_column_for_each_operator_and_the_numbers() -> None:
 
 def test_svg_has_a_rectangle_for_each_buffer_where_it_lies() -> None:
     model = digits_model()
-    plan = plan_graph(model, Scratchy())
+    plan = plan_network(model, Scratchy())
     root = ET.fromstring(to_svg(picture(model, plan)))
     groups = [element for element in root if element.tag.endswith("}g")]
     assert len(groups) == len(plan.allocations)
@@ -57,7 +57,7 @@ def test_svg_has_a_rectangle_for_each_buffer_where_it_lies() -> None:
 
 def test_svg_has_an_axis_of_offsets_in_round_steps() -> None:
     model = digits_model()
-    plan = plan_graph(model, Scratchy())
+    plan = plan_network(model, Scratchy())
     drawing = picture(model, plan)
     offsets = [int(text.replace(",", "")) for _, text in drawing.offsets]
     step = offsets[1]
@@ -72,7 +72,7 @@ def test_svg_has_an_axis_of_offsets_in_round_steps() -> None:
 
 def test_svg_has_a_legend_of_lines_and_colors() -> None:
     model = digits_model()
-    plan = plan_graph(model, Scratchy())
+    plan = plan_network(model, Scratchy())
     texts = list(ET.fromstring(to_svg(picture(model, plan))).itertext())
     for entry in (
         f"peak, {plan.head:,} bytes",
@@ -84,14 +84,14 @@ def test_svg_has_a_legend_of_lines_and_colors() -> None:
 
 
 def test_the_picture_is_wide_enough_for_its_legend() -> None:
-    drawing = picture(digits_model(), plan_graph(digits_model(), Scratchy()))
+    drawing = picture(digits_model(), plan_network(digits_model(), Scratchy()))
     left, _, text, _ = drawing.legend[-1]
     assert left + 22 + 7 * len(text) < drawing.width
 
 
 def test_names_of_tensors_cannot_break_out_of_the_svg() -> None:
     model = read_model(networks.adding_network(2, 1).replace(b"sum0", b'<&">'))
-    root = ET.fromstring(to_svg(picture(model, plan_graph(model, ReferenceBackend()))))
+    root = ET.fromstring(to_svg(picture(model, plan_network(model, ReferenceBackend()))))
     assert [text for text in root.itertext() if "<&" in text] == [
         f'tensor 2 <&">: 16 bytes at {plan_arena(model).allocations[2].offset}'
     ]
@@ -100,7 +100,7 @@ def test_names_of_tensors_cannot_break_out_of_the_svg() -> None:
 def test_png_is_an_image_of_the_pictures_size() -> None:
     from PIL import Image
 
-    drawing = picture(digits_model(), plan_graph(digits_model(), Scratchy()))
+    drawing = picture(digits_model(), plan_network(digits_model(), Scratchy()))
     with Image.open(io.BytesIO(to_png(drawing))) as image:
         assert (image.format, image.size) == ("PNG", (drawing.width, drawing.height))
         box = drawing.boxes[0]
@@ -112,13 +112,13 @@ def test_png_is_an_image_of_the_pictures_size() -> None:
 
 def test_png_of_too_many_operators_is_refused() -> None:
     model = read_model(networks.adding_network(2, 2000))
-    with pytest.raises(GraphError, match="too many for a PNG"):
-        to_png(picture(model, plan_graph(model, ReferenceBackend())))
+    with pytest.raises(NetworkError, match="too many for a PNG"):
+        to_png(picture(model, plan_network(model, ReferenceBackend())))
 
 
 def test_nothing_in_the_arena_is_drawn_too() -> None:
     model = Model(3, "", (), (), (), ())
-    plan = plan_graph(model, ReferenceBackend())
+    plan = plan_network(model, ReferenceBackend())
     assert plan.head == 0
     assert "peak         0 bytes" in to_text(model, plan)
     ET.fromstring(to_svg(picture(model, plan)))

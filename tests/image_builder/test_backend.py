@@ -6,7 +6,7 @@ from tflite import BuiltinOperator
 
 from aisrv import digits
 from aisrv.kernels.backends.registry import BackendError, find_backend
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.load import load_network
 from tests.support import mlperf_tiny
 from tests.support.operators import Draw
 
@@ -25,12 +25,12 @@ OPERATORS = (
 
 
 def outputs(model: bytes, backend: str, seed: int) -> list[bytes]:
-    graph = load_graph(model, find_backend(backend))
+    network = load_network(model, find_backend(backend))
     rng = np.random.default_rng(seed)
-    for buffer in graph.inputs:
+    for buffer in network.inputs:
         buffer[:] = memoryview(rng.integers(-128, 128, len(buffer)).astype(np.int8).tobytes()).cast("b")
-    graph.invoke()
-    return [bytes(buffer) for buffer in graph.outputs]
+    network.invoke()
+    return [bytes(buffer) for buffer in network.outputs]
 
 
 @pytest.mark.parametrize("seed", range(3))

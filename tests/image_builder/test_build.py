@@ -15,7 +15,7 @@ from aisrv.image_builder.packing import pack_image
 from aisrv.image_builder.recording import record
 from aisrv.image_builder.source import network_source
 from aisrv.kernels.backends.registry import find_backend
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.load import load_network
 from aisrv.model.relocatable.container import Core, FloatAbi, Image, Variant
 from aisrv.model.relocatable.errors import BuildError
 from aisrv.model.relocatable.network import Network
@@ -45,13 +45,13 @@ def compiler(request: pytest.FixtureRequest) -> None:
         needs_compiler()
 
 
-def graph_outputs(model: bytes, inputs: list[bytes]) -> list[bytes]:
+def network_outputs(model: bytes, inputs: list[bytes]) -> list[bytes]:
     """What the engine `kernels` computes."""
-    graph = load_graph(model, find_backend("numpy"))
-    for buffer, data in zip(graph.inputs, inputs, strict=True):
+    network = load_network(model, find_backend("numpy"))
+    for buffer, data in zip(network.inputs, inputs, strict=True):
         buffer[:] = memoryview(data).cast("b")
-    graph.invoke()
-    return [bytes(buffer) for buffer in graph.outputs]
+    network.invoke()
+    return [bytes(buffer) for buffer in network.outputs]
 
 
 def check_equal(model: bytes, variant: Variant, mode: LoadMode, runs: int = 3) -> None:
@@ -67,7 +67,7 @@ def check_equal(model: bytes, variant: Variant, mode: LoadMode, runs: int = 3) -
         inputs = [rng.integers(-128, 128, tensor.bytes).astype(np.int8).tobytes() for tensor in report.inputs]
         outputs = [bytearray(tensor.bytes) for tensor in report.outputs]
         assert runtime.run(handle, inputs, outputs) == 1, runtime.fault(handle)
-        assert [bytes(output) for output in outputs] == graph_outputs(model, inputs)
+        assert [bytes(output) for output in outputs] == network_outputs(model, inputs)
 
 
 QUICKEST_FIRST = (

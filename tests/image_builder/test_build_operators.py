@@ -8,7 +8,7 @@ from tflite import BuiltinOperator, Padding
 
 from aisrv.image_builder.build import build_image
 from aisrv.image_builder.recording import record
-from aisrv.kernels.graph.operators import OPERATORS
+from aisrv.kernels.network.operators import OPERATORS
 from aisrv.model import TensorType
 from aisrv.model.reader import read_model
 from aisrv.model.relocatable.errors import BuildError
@@ -19,8 +19,8 @@ from aisrv.relocatable.runtime import LoadMode, Runtime
 from tests.support import int16_models
 from tests.support.control_models import choosing, counting
 from tests.support.convolution_models import biases, weights
-from tests.support.graph_runs import Inputs, agree
 from tests.support.models import constant, random_int8, single, tensor
+from tests.support.network_runs import Inputs, agree
 from tests.support.paths import ROOT
 from tests.support.random_networks import random_network
 from tests.support.relocatable import needs_compiler

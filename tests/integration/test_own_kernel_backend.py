@@ -64,11 +64,11 @@ def test_example_in_a_program(module: ModuleType) -> None:
     image = bytes(range(0, 256, 4)) * 16
     namespace = {"model_bytes": digits.model_bytes(), "backend": module.backend}
     exec(IN_PROGRAM, namespace)
-    graph: Any = namespace["graph"]
-    data = image[: len(graph.inputs[0])]
-    graph.inputs[0][:] = memoryview(data).cast("b")
-    graph.invoke()
-    assert [bytes(output) for output in graph.outputs] == networks.run(digits.model_bytes(), data)
+    network: Any = namespace["network"]
+    data = image[: len(network.inputs[0])]
+    network.inputs[0][:] = memoryview(data).cast("b")
+    network.invoke()
+    assert [bytes(output) for output in network.outputs] == networks.run(digits.model_bytes(), data)
 
 
 def test_example_as_an_installed_package(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-import tests.support.graph_runs
 import tests.support.models
-from aisrv.kernels.graph import load, operator_node, operators
-from aisrv.kernels.graph.operators.floats import elements
+import tests.support.network_runs
+from aisrv.kernels.network import load, operator_node, operators
+from aisrv.kernels.network.operators.floats import elements
 from aisrv.model import TensorType
 from tests.support.paths import ROOT
 
@@ -24,6 +24,6 @@ def test_example(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     exec(f"rows = {{{ROW}}}", {**vars(operators)}, names)
     for module in (operators, load):
         monkeypatch.setattr(module, "OPERATORS", {**operators.OPERATORS, **names["rows"]})
-    namespace: dict[str, Any] = {**vars(tests.support.graph_runs), **vars(tests.support.models)}
+    namespace: dict[str, Any] = {**vars(tests.support.network_runs), **vars(tests.support.models)}
     exec(f"import numpy as np\nfrom tflite import BuiltinOperator, TensorType\n{TEST}", namespace)
     namespace["test_square"]()

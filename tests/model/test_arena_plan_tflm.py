@@ -17,7 +17,7 @@ from tflite import BuiltinOperator, TensorType
 from aisrv import digits
 from aisrv.inference.placement import arena_need
 from aisrv.kernels.backends.registry import find_backend
-from aisrv.kernels.graph.plan import plan_graph
+from aisrv.kernels.network.plan import plan_network
 from aisrv.model.arena_plan import plan_arena
 from aisrv.model.arena_scratch import tflm_scratch
 from aisrv.model.reader import read_model
@@ -107,7 +107,7 @@ def reference_models() -> dict[str, bytes]:
     return {name: mlperf_tiny.model_bytes(name) for name in mlperf_tiny.NAMES}
 
 
-def graphs_of_any_order() -> dict[str, bytes]:
+def networks_of_any_order() -> dict[str, bytes]:
     return {str(seed): additions(seed) for seed in range(150)}
 
 
@@ -139,7 +139,7 @@ def networks_of_any_operators() -> dict[str, bytes]:
         reference_models,
         streaming_models,
         models_of_tflm,
-        graphs_of_any_order,
+        networks_of_any_order,
         operators_with_scratch,
         networks_of_any_operators,
         models_of_several_subgraphs,
@@ -154,7 +154,7 @@ def test_head_equals_that_of_tflm(models: Callable[[], dict[str, bytes]], tmp_pa
 def test_the_engine_kernels_plans_the_same_head(tmp_path: Path) -> None:
     files = networks_of_any_operators()
     backend = find_backend("numpy")
-    ours = {name: plan_graph(read_model(file), backend).head for name, file in files.items()}
+    ours = {name: plan_network(read_model(file), backend).head for name, file in files.items()}
     assert ours == {name: head for name, (head, _) in tflm_needs(files, tmp_path).items()}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aisrv.kernels.backends.registry import find_backend
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.load import load_network
 from aisrv.model.relocatable.container import Core, Header, Variant
 from aisrv.model.relocatable.errors import Cause, RuntimeFailure
 from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE
@@ -23,10 +23,10 @@ SOUND = np.random.default_rng(3).integers(-128, 128, 490, np.int8).tobytes()
 
 @functools.cache
 def expected() -> bytes:
-    graph = load_graph(mlperf_tiny.model_bytes("kws_ref_model"), find_backend("numpy"))
-    graph.inputs[0][:] = memoryview(SOUND).cast("b")
-    graph.invoke()
-    return bytes(graph.outputs[0])
+    network = load_network(mlperf_tiny.model_bytes("kws_ref_model"), find_backend("numpy"))
+    network.inputs[0][:] = memoryview(SOUND).cast("b")
+    network.invoke()
+    return bytes(network.outputs[0])
 
 
 def image() -> bytes:

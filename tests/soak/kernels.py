@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.backends.registry import SHIPPED, BackendError, find_backend
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.load import load_network
 from aisrv.model import Model
 from aisrv.model.dtypes import DTYPES
 from aisrv.model.reader import read_model
@@ -53,10 +53,10 @@ def _installed() -> dict[str, KernelBackend]:
 
 
 def _outputs(file: bytes, data: npt.NDArray[Any], backend: KernelBackend) -> list[bytes]:
-    graph = load_graph(file, backend)
-    graph.inputs[0][:] = memoryview(data.tobytes()).cast("b")
-    graph.invoke()
-    return [bytes(each) for each in graph.outputs]
+    network = load_network(file, backend)
+    network.inputs[0][:] = memoryview(data.tobytes()).cast("b")
+    network.invoke()
+    return [bytes(each) for each in network.outputs]
 
 
 def _compare_large(name: str, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Networks of ADDs of any shape of graph: chains, branches that part and meet, and skips over many layers."""
+"""Networks of ADDs of any shape: chains, branches that part and meet, and skips over many layers."""
 
 from collections.abc import Sequence
 from random import Random
@@ -11,7 +11,7 @@ from aisrv.model.writer import Network, NetworkOperator
 _UNIT = Quantization.per_tensor(1.0, 0)
 
 
-def adding_graph(reads: Sequence[tuple[int, int]]) -> bytes:
+def adding_network(reads: Sequence[tuple[int, int]]) -> bytes:
     """Write a network whose operator k adds two tensors: 0 is the input, n the output of operator n - 1."""
     names = [f"t{number}" for number in range(len(reads) + 1)]
     used = {index for pair in reads for index in pair}
@@ -31,13 +31,13 @@ def adding_graph(reads: Sequence[tuple[int, int]]) -> bytes:
 
 def chain(length: int) -> bytes:
     """Write a chain of ADDs."""
-    return adding_graph([(number, number) for number in range(length)])
+    return adding_network([(number, number) for number in range(length)])
 
 
-def random_graph(seed: int, length: int) -> bytes:
-    """Write a graph in which most operators follow one of the last few, and some reach far back."""
+def random_network(seed: int, length: int) -> bytes:
+    """Write a network in which most operators follow one of the last few, and some reach far back."""
     chance = Random(seed)
-    return adding_graph(
+    return adding_network(
         [
             (
                 max(0, number - chance.randrange(4)),

@@ -15,7 +15,7 @@ from aisrv.kernels import int16
 from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.errors import InvalidShape
-from aisrv.kernels.graph.operators.weights import unpack_int4
+from aisrv.kernels.network.operators.weights import unpack_int4
 from aisrv.kernels.params import (
     INT8,
     INT16,

@@ -23,8 +23,8 @@ import pytest
 
 from aisrv.kernels.backends.native import backend, convolution, steps
 from aisrv.kernels.backends.native import library as native_library
-from aisrv.kernels.graph import load as graph_load
-from aisrv.kernels.graph.plan import plan_apart
+from aisrv.kernels.network import load as network_load
+from aisrv.kernels.network.plan import plan_apart
 
 _PAGE: Final = mmap.PAGESIZE
 _NONE: Final = 0
@@ -140,8 +140,8 @@ def _install() -> ExactMemory:
     for module in (convolution, steps):
         module.address = memory.address  # type: ignore[attr-defined]
     # Tensors that share bytes at different times would be copied over each other.
-    assert graph_load.load_graph.__kwdefaults__ is not None
-    graph_load.load_graph.__kwdefaults__["planner"] = plan_apart
+    assert network_load.load_network.__kwdefaults__ is not None
+    network_load.load_network.__kwdefaults__["planner"] = plan_apart
     if spare := os.environ.get("AISRV_TEST_SPARE_ELEMENTS"):
         convolution.SPARE = int(spare)  # type: ignore[misc]
     return memory

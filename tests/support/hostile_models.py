@@ -361,7 +361,7 @@ def _slow() -> bytes:
     return bytes(Network((picture, weights, result), (convolution,), ("input",), ("output",)))
 
 
-# Graphs that call graphs.
+# Subgraphs that call subgraphs.
 
 _CALLS: Final = {
     BuiltinOperator.WHILE: ("WhileOptions", ("CondSubgraphIndex", "BodySubgraphIndex")),
@@ -371,20 +371,20 @@ _CALLS: Final = {
 
 
 def _calls(chance: Random) -> bytes:
-    """One to three graphs, each an operator that calls any of them, or one that is not there."""
+    """One to three subgraphs, each an operator that calls any of them, or one that is not there."""
     if chance.random() < 0.1:
         return endless_network()
     code = chance.choice(list(_CALLS))
     count = chance.choice((1, 2, 3))
     targets = (*range(count), *range(count), -1, count, 2**31 - 1)
-    graphs = [
+    subgraphs = [
         (chance.random() < 0.7, [chance.choice(targets) for _ in _CALLS[code][1]]) for _ in range(count)
     ]
-    return calling_graphs(code, [calls if is_calling else [] for is_calling, calls in graphs])
+    return calling_subgraphs(code, [calls if is_calling else [] for is_calling, calls in subgraphs])
 
 
-def calling_graphs(code: int, graphs: Sequence[Sequence[int]]) -> bytes:
-    """A file of graphs from a bool to a bool, each calling those it lists, or passing its input on."""
+def calling_subgraphs(code: int, called: Sequence[Sequence[int]]) -> bytes:
+    """A file of subgraphs from a bool to a bool, each calling those it lists, or passing its input on."""
     options_table, fields = _CALLS[code]
     builder = flatbuffers.Builder(1024)
 
@@ -404,7 +404,7 @@ def calling_graphs(code: int, graphs: Sequence[Sequence[int]]) -> bytes:
         return int(builder.EndVector())
 
     subgraphs = []
-    for calls in graphs:
+    for calls in called:
         tensors = tables(*(table("Tensor", Shape=numbers(1), Type=TensorType.BOOL) for _ in range(2)))
         operators = []
         if calls:
@@ -429,7 +429,7 @@ def calling_graphs(code: int, graphs: Sequence[Sequence[int]]) -> bytes:
 
 def endless_network() -> bytes:
     """A WHILE that never ends where its input is not 0: condition and body pass it on."""
-    return calling_graphs(BuiltinOperator.WHILE, [[1, 2], [], []])
+    return calling_subgraphs(BuiltinOperator.WHILE, [[1, 2], [], []])
 
 
 KINDS: Final[dict[str, Callable[[Random], bytes]]] = {

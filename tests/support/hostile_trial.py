@@ -100,7 +100,7 @@ def _outcome(reason: str) -> Outcome:
 
 
 def has_one_result(model: Model) -> bool:
-    """Whether the graph reads only what was written before; otherwise any bytes are a correct result."""
+    """Whether the network reads only what was written before; otherwise any bytes are a correct result."""
     written = {tensor.index for tensor in model.tensors if tensor.is_constant or tensor.is_variable}
     written.update(model.inputs)
     for operator in model.operators:

@@ -1,4 +1,4 @@
-"""Models for the tests of the graph: one operator each, and what TensorFlow Lite Micro makes of them."""
+"""Models for the tests of operators: one operator each, and what TensorFlow Lite Micro makes of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

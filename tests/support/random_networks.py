@@ -235,7 +235,7 @@ STEPS: Final[Mapping[TensorType, Mapping[str, Callable[[Recipe], None]]]] = Mapp
 
 
 def drawn_operators(activations: TensorType) -> list[str]:
-    """The operators of graphs that networks of such activations are made of."""
+    """The operators that networks of such activations are made of."""
     return sorted(STEPS[activations])
 
 

@@ -32,17 +32,17 @@ def lay_out(count: int, edges: Sequence[Edge], width: float, passing: float) -> 
     """Place boxes of a width, whose centers are at least so far apart; a passing edge takes `passing`."""
     downward = [edge for edge in dict.fromkeys(edges) if edge[0] < edge[1]]
     layers = _longest_paths(count, downward)
-    graph = _Graph(count, width)
-    graph.layer_of[:] = layers
+    boxes = _LayeredBoxes(count, width)
+    boxes.layer_of[:] = layers
     routes: dict[Edge, list[int] | None] = dict.fromkeys(edges)
     passed = 0
     for edge in downward:
         between = range(layers[edge[0]] + 1, layers[edge[1]])
         if len(between) <= _LONGEST and passed + len(between) <= _MOST_PASSED:
             passed += len(between)
-            routes[edge] = graph.join(edge, between, passing)
-    graph.order()
-    centers = graph.centers()
+            routes[edge] = boxes.join(edge, between, passing)
+    boxes.order()
+    centers = boxes.centers()
     return Layout(
         layers,
         centers[:count],
@@ -61,7 +61,7 @@ def _longest_paths(count: int, downward: Sequence[Edge]) -> list[int]:
     return layers
 
 
-class _Graph:
+class _LayeredBoxes:
     """Boxes and passing edges, each in its layer, and joined to their neighbors above and below."""
 
     def __init__(self, count: int, width: float) -> None:

@@ -42,21 +42,21 @@ def describe_kernels(data: bytes) -> str | None:
     from aisrv.kernels.backend import kernel_origin
     from aisrv.kernels.backends.registry import default_backend, find_backend
     from aisrv.kernels.errors import KernelError
-    from aisrv.kernels.graph.load import load_graph
+    from aisrv.kernels.network.load import load_network
 
     backend = default_backend()
     try:
-        graph = load_graph(data, find_backend(backend))
+        network = load_network(data, find_backend(backend))
     except KernelError:
         return None
     others: dict[str, list[str]] = {}
-    for each in graph.operators:
+    for each in network.operators:
         origin = kernel_origin(each.kernel)
         if origin != backend:
             others.setdefault(origin, []).append(f"{each.operator.index} {each.operator.name}")
     rest = "".join(f"; {origin}: {', '.join(names)}" for origin, names in others.items())
-    own = len(graph.operators) - sum(map(len, others.values()))
-    return f"{backend}: {own} of {len(graph.operators)} operators{rest}"
+    own = len(network.operators) - sum(map(len, others.values()))
+    return f"{backend}: {own} of {len(network.operators)} operators{rest}"
 
 
 async def _run(data: bytes, runs: int) -> list[float]:

@@ -14,9 +14,9 @@ from aisrv.inference.interpreter import Confinement, TensorLayout
 from aisrv.inference.interpreters.warm_up import warm_up
 from aisrv.kernels.backends.registry import default_backend, find_backend, plain_name
 from aisrv.kernels.errors import KernelError
-from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError
-from aisrv.kernels.graph.graph import Graph
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.errors import ArenaTooSmall, NetworkError
+from aisrv.kernels.network.load import load_network
+from aisrv.kernels.network.network import Network
 from aisrv.model.errors import LoadResult
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class KernelsInterpreter:
         """Create one on a backend, or the fastest; it writes tensors of runs into `tensor_folder`."""
         self._backend_name = backend or default_backend()
         self._folder = tensor_folder
-        self._graph: Graph | None = None
+        self._network: Network | None = None
         self._backend: KernelBackend | KernelError
         try:
             self._backend = find_backend(self._backend_name)
@@ -53,7 +53,7 @@ class KernelsInterpreter:
     def prepare(self) -> None:
         """Have NumPy do its late imports."""
         if self._folder is not None:
-            import_module("aisrv.kernels.graph.observers")
+            import_module("aisrv.kernels.network.observers")
         if self.confinement is Confinement.BEFORE_LOAD:
             warm_up(KernelsInterpreter(self._backend_name))
 
@@ -62,22 +62,22 @@ class KernelsInterpreter:
         try:
             if isinstance(self._backend, KernelError):
                 raise self._backend
-            graph = load_graph(model, self._backend, arena_bytes=arena_bytes)
+            network = load_network(model, self._backend, arena_bytes=arena_bytes)
         except ArenaTooSmall as error:
             raise ModelError(str(error), LoadResult.TENSORS_DO_NOT_FIT) from error
-        except GraphError as error:
+        except NetworkError as error:
             raise ModelError(str(error), LoadResult.UNSUPPORTED) from error
         except KernelError as error:
             raise ModelError(str(error)) from error
         if self._folder is not None:
-            from aisrv.kernels.graph.observers import TensorFiles, observed
+            from aisrv.kernels.network.observers import TensorFiles, observed
 
             try:
-                graph = observed(graph, TensorFiles(self._folder))
+                network = observed(network, TensorFiles(self._folder))
             except OSError as error:
                 raise ModelError(f"the folder for tensors: {error}") from error
-        self._graph = graph
-        return TensorLayout(tuple(map(len, graph.inputs)), tuple(map(len, graph.outputs)))
+        self._network = network
+        return TensorLayout(tuple(map(len, network.inputs)), tuple(map(len, network.outputs)))
 
     def set_input(self, number: int, data: memoryview) -> None:
         self._loaded().inputs[number][:] = data.cast("b")
@@ -95,7 +95,7 @@ class KernelsInterpreter:
     def get_output(self, number: int, into: memoryview) -> None:
         into[:] = self._loaded().outputs[number].cast("B")
 
-    def _loaded(self) -> Graph:
-        if self._graph is None:
+    def _loaded(self) -> Network:
+        if self._network is None:
             raise InvokeError("no model is loaded")
-        return self._graph
+        return self._network

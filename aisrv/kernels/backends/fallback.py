@@ -101,7 +101,7 @@ class Float32Scales(Fallback):
     """The kernels of another backend, for which scales are multiplied in float32.
 
     Earlier versions of TensorFlow Lite Micro do so. The multipliers of FULLY_CONNECTED, BATCH_MATMUL, SVDF
-    and LSTM then differ in their last bits, and now and then an output by 1. The graph makes the multipliers.
+    and LSTM, which the network makes, then differ in their last bits, and now and then an output by 1.
     """
 
     scale_product: Final = ScaleProduct.FLOAT32

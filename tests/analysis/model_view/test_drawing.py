@@ -9,7 +9,7 @@ from aisrv.analysis.model_view import view_model
 from aisrv.analysis.model_view.drawing import MOST_BOXES, draw, to_svg
 from aisrv.model import ModelFileError
 from tests.support import mlperf_tiny, tflite_micro_models
-from tests.support.branching_networks import adding_graph, chain, random_graph
+from tests.support.branching_networks import adding_network, chain, random_network
 from tests.support.drawn_models import SVG, check_drawing
 from tests.support.hostile_models import case
 
@@ -49,12 +49,12 @@ def test_hostile_models_are_drawn_or_refused(number: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_graphs_of_any_shape(seed: int) -> None:
-    check_drawing(view_model(random_graph(seed, 5 + 12 * seed)))
+def test_networks_of_any_shape(seed: int) -> None:
+    check_drawing(view_model(random_network(seed, 5 + 12 * seed)))
 
 
 def test_edges_are_the_tensors_that_flow() -> None:
-    view = view_model(adding_graph([(0, 0), (1, 0), (1, 2)]))
+    view = view_model(adding_network([(0, 0), (1, 0), (1, 2)]))
     titles = [line.title.splitlines()[0] for line in draw(view).lines]
     assert titles == [
         "input 0 t0 to 0 ADD",
@@ -77,13 +77,13 @@ def test_chains_are_folded_above_500_operators() -> None:
 def test_what_branches_is_not_folded() -> None:
     # Every third tensor is read by the next two operators.
     reads = [(number, number - 1 if number % 3 == 1 else number) for number in range(600)]
-    boxes = draw(view_model(adding_graph(reads))).boxes
+    boxes = draw(view_model(adding_network(reads))).boxes
     assert 200 <= len(boxes) <= 500
 
 
 def test_a_drawing_has_so_many_boxes_at_the_most() -> None:
     reads = [(number, max(0, number - 1)) for number in range(MOST_BOXES * 2 + 10)]
-    assert len(draw(view_model(adding_graph(reads))).boxes) <= MOST_BOXES + 2
+    assert len(draw(view_model(adding_network(reads))).boxes) <= MOST_BOXES + 2
 
 
 def test_names_are_escaped() -> None:

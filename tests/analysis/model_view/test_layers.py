@@ -1,4 +1,4 @@
-"""Places of boxes: no two share room, edges go down, and the rules of the layers hold, whatever the graph."""
+"""Places of boxes: no two share room, edges go down, and the rules of the layers hold, whatever the edges."""
 
 from itertools import pairwise
 
@@ -12,16 +12,16 @@ WIDTH, PASSING = 200.0, 20.0
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[int, list[Edge]]:
+def networks(draw: st.DrawFn) -> tuple[int, list[Edge]]:
     count = draw(st.integers(0, 30))
     pairs = st.tuples(st.integers(0, max(count - 1, 0)), st.integers(0, max(count - 1, 0)))
     return count, draw(st.lists(pairs, max_size=60)) if count else []
 
 
 @settings(max_examples=300, deadline=None)
-@given(graphs())
-def test_boxes_are_apart_and_in_layers_by_longest_paths(graph: tuple[int, list[Edge]]) -> None:
-    count, edges = graph
+@given(networks())
+def test_boxes_are_apart_and_in_layers_by_longest_paths(network: tuple[int, list[Edge]]) -> None:
+    count, edges = network
     layout = lay_out(count, edges, WIDTH, PASSING)
     downward = [edge for edge in edges if edge[0] < edge[1]]
     rows: dict[int, list[float]] = {}

@@ -236,13 +236,13 @@ def asymmetric_network() -> bytes:
 def test_operators_that_native_kernels_leave_to_others() -> None:
     native.library()
     assert describe_kernels(DIGITS) == "native: 6 of 6 operators"
-    expected = "native: 2 of 4 operators; numpy: 1 FULLY_CONNECTED; graph: 3 LOGISTIC"
+    expected = "native: 2 of 4 operators; numpy: 1 FULLY_CONNECTED; network: 3 LOGISTIC"
     assert describe_kernels(asymmetric_network()) == expected
 
 
 def test_operators_without_native_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aisrv.kernels.backends.registry.default_backend", lambda: "numpy")
-    expected = "numpy: 1 of 4 operators; graph: 0 RESHAPE, 2 RESHAPE, 3 LOGISTIC"
+    expected = "numpy: 1 of 4 operators; network: 0 RESHAPE, 2 RESHAPE, 3 LOGISTIC"
     assert describe_kernels(asymmetric_network()) == expected
     assert describe_kernels(networks.custom_operator_network()) is None
 

@@ -15,8 +15,8 @@ from aisrv.inference.interpreters.kernels import KernelsInterpreter
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.kernels.backends.registry import find_backend
-from aisrv.kernels.graph.load import load_graph
-from aisrv.kernels.graph.plan import plan_apart
+from aisrv.kernels.network.load import load_network
+from aisrv.kernels.network.plan import plan_apart
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import EngineKind
 from tests.support import (
@@ -157,27 +157,27 @@ def test_run_overwrites_inputs_as_a_device_does() -> None:
 def test_every_tensor_of_streaming_models_equals_that_of_tflm_from_run_to_run(path: Path) -> None:
     runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime")
     model = path.read_bytes()
-    graph = load_graph(model, find_backend("numpy"), planner=plan_apart)
+    network = load_network(model, find_backend("numpy"), planner=plan_apart)
     theirs = runtime.Interpreter.from_bytes(
         model, arena_size=1 << 20, intrepreter_config=runtime.InterpreterConfig.kPreserveAllTensors
     )
     made = [
         index
-        for operator in graph.operators
+        for operator in network.operators
         if operator.operator.name != "VAR_HANDLE"
         for index in operator.operator.outputs
     ]
-    states = [each.outputs[0] for each in graph.operators if each.operator.name == "READ_VARIABLE"]
+    states = [each.outputs[0] for each in network.operators if each.operator.name == "READ_VARIABLE"]
     random = np.random.default_rng(5)
     seen = set()
     for _ in range(6):
-        features = random.integers(-128, 128, graph.model.input_tensors[0].shape, dtype=np.int8)
-        graph.inputs[0][:] = memoryview(features.tobytes()).cast("b")
-        graph.invoke()
+        features = random.integers(-128, 128, network.model.input_tensors[0].shape, dtype=np.int8)
+        network.inputs[0][:] = memoryview(features.tobytes()).cast("b")
+        network.invoke()
         theirs.set_input(features, 0)
         theirs.invoke()
         expected = {index: theirs.GetTensor(index, 0)["tensor_data"].tobytes() for index in made}
-        assert {index: graph.tensors[index].buffer.tobytes() for index in made} == expected
+        assert {index: network.tensors[index].buffer.tobytes() for index in made} == expected
         seen.add(b"".join(bytes(state.buffer) for state in states))
     assert len(seen) == 6  # what was assigned in one run is read in the next
 

@@ -154,10 +154,10 @@ async def test_converted_digits_keep_their_classes(converted: Converted) -> None
 def loads_of(model: bytes) -> list[tuple[int, int]]:
     """Address and size of each load, as the FlexBuffers library reads the options."""
     root = tflite.Model.GetRootAs(model, 0)
-    graph = root.Subgraphs(0)
+    subgraph = root.Subgraphs(0)
     found = []
-    for number in range(graph.OperatorsLength()):
-        operator = graph.Operators(number)
+    for number in range(subgraph.OperatorsLength()):
+        operator = subgraph.Operators(number)
         if root.OperatorCodes(operator.OpcodeIndex()).CustomCode() == b"XC_ld_weights":
             options = flexbuffers.Loads(operator.CustomOptionsAsNumpy().tobytes())
             found.append((options["a"], sum(options["s"])))
@@ -242,13 +242,13 @@ async def test_loads_beside_other_operators_are_refused(tmp_path: Path) -> None:
 def with_its_subgraph_twice(model: bytes) -> bytes:
     """Put another root in front, whose list of subgraphs names the model's only one twice."""
     root = tflite.Model.GetRootAs(model, 0)
-    graph = root.Subgraphs(0)._tab.Pos
+    subgraph = root.Subgraphs(0)._tab.Pos
     vectors = {slot: root._tab.Vector(root._tab.Offset(4 + 2 * slot)) - 4 for slot in (1, 4, 6)}
     # From 8 on where the fields are in the table, from 32 on the table, from 56 on the list of subgraphs.
     fields = struct.pack(
         "<9H", 18, 24, 4, 8, 12, 0, 16, 0, 0
-    )  # without metadata: a plan of memory is of one graph
-    places = {40: vectors[1], 48: vectors[4], 52: vectors[6], 60: graph, 64: graph}
+    )  # without metadata: a plan of memory is of one subgraph
+    places = {40: vectors[1], 48: vectors[4], 52: vectors[6], 60: subgraph, 64: subgraph}
     table = struct.pack("<6I", 32 - 8, 3, 0, 56 - 44, 0, 0)
     front = bytearray(struct.pack("<I4s18s6x24sI20x", 32, b"TFL3", fields, table, 2))
     for at, target in places.items():

@@ -17,8 +17,8 @@ from aisrv.kernels.backend import int16_kernels
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.backends.registry import ASSUME_ALIGNED, BackendError, find_backend
 from aisrv.kernels.errors import AlignmentError, KernelError
-from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.errors import NetworkError
+from aisrv.kernels.network.load import load_network
 from aisrv.model import TensorType
 from aisrv.model.arena_plan import OFFLINE_PLAN
 from aisrv.model.values import Quantization, Tensor
@@ -138,23 +138,23 @@ def network(offset: int) -> bytes:
 
 
 def test_a_models_misaligned_tensor_is_named() -> None:
-    load_graph(network(64), find_backend("numpy+assume-aligned"))
-    load_graph(network(72), find_backend("numpy"))
-    with pytest.raises(GraphError, match=r"operator 0 \(ADD\): input2 starts 8 bytes beyond") as error:
-        load_graph(network(72), find_backend("numpy+assume-aligned"))
+    load_network(network(64), find_backend("numpy+assume-aligned"))
+    load_network(network(72), find_backend("numpy"))
+    with pytest.raises(NetworkError, match=r"operator 0 \(ADD\): input2 starts 8 bytes beyond") as error:
+        load_network(network(72), find_backend("numpy+assume-aligned"))
     assert isinstance(error.value.__cause__, AlignmentError)
     assert isinstance(error.value.__cause__, KernelError)
 
 
 @pytest.mark.parametrize("name", ["ad01_int8", "kws_ref_model"])
 def test_models_of_a_late_converter_are_aligned(name: str) -> None:
-    load_graph(mlperf_tiny.model_bytes(name), find_backend("numpy+assume-aligned"))
+    load_network(mlperf_tiny.model_bytes(name), find_backend("numpy+assume-aligned"))
 
 
 @pytest.mark.parametrize("name", ["pretrainedResnet_quant", "str_ww_ref_model", "vww_96_int8"])
 def test_models_of_an_early_converter_are_not(name: str) -> None:
-    with pytest.raises(GraphError, match=r"CONV_2D\): (weights|bias) starts (4|8|12) bytes beyond"):
-        load_graph(mlperf_tiny.model_bytes(name), find_backend("numpy+assume-aligned"))
+    with pytest.raises(NetworkError, match=r"CONV_2D\): (weights|bias) starts (4|8|12) bytes beyond"):
+        load_network(mlperf_tiny.model_bytes(name), find_backend("numpy+assume-aligned"))
 
 
 def test_an_engine_may_assume_alignment() -> None:

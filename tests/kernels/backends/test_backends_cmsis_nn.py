@@ -14,7 +14,7 @@ from aisrv.model import Padding
 from tests.support import kernel_backends
 from tests.support.cmsis_nn import VARIABLE, Unsuitable, folders, read
 from tests.support.cmsis_nn_cases import OperatorSet, operator_set
-from tests.support.cmsis_nn_graphs import any_set
+from tests.support.cmsis_nn_models import any_set
 
 NOT_RUN: Final = {
     "fully_connected_int4_6": "its output has the zero point 128, which is no int8",

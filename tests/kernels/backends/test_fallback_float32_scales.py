@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from aisrv.kernels.backends.registry import ASSUME_ALIGNED, FLOAT32_SCALES, find_backend
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.load import load_network
 from aisrv.model import TensorType
 from aisrv.protocol.engine_kind import EngineKind
 from tests.support import kernel_backends, mlperf_tiny, scale_models
-from tests.support.graph_runs import run_graph
 from tests.support.models import random_int8, tflm, tflm_tensors
+from tests.support.network_runs import run_network
 from tests.support.recurrent_models import lstm
 
 BOTH = {
@@ -30,7 +30,7 @@ LSTM_SEEDS = (43, 130, 200, 237)
 
 def outputs(model: bytes, data: list[Any], name: str) -> list[bytes]:
     kernel_backends.shipped_backend(name.partition("+")[0])
-    return run_graph(load_graph(model, find_backend(name)), data)
+    return run_network(load_network(model, find_backend(name)), data)
 
 
 @pytest.mark.parametrize("name", kernel_backends.NAMES)
@@ -75,9 +75,9 @@ def test_cells_of_an_lstm_have_the_scales_of_the_pinned_tflm(seed: int, name: st
 
     def cells(backend: str) -> tuple[int, bytes]:
         kernel_backends.shipped_backend(name)
-        graph = load_graph(model, find_backend(backend))
-        run_graph(graph, [data])
-        state = graph.operators[0].inputs[-1]
+        network = load_network(model, find_backend(backend))
+        run_network(network, [data])
+        state = network.operators[0].inputs[-1]
         return state.tensor.index, state.buffer.tobytes()
 
     index, found = cells(name)
@@ -96,5 +96,5 @@ def test_the_policy_goes_with_the_other_ones(name: str) -> None:
 def test_kernels_are_those_of_the_backend() -> None:
     kernel_backends.shipped_backend("native")
     data = mlperf_tiny.model_bytes("kws_ref_model")
-    with_policy = load_graph(data, find_backend("native+float32-scales"))
-    assert len(with_policy.kernels) == len(load_graph(data, find_backend("native")).kernels) == 1
+    with_policy = load_network(data, find_backend("native+float32-scales"))
+    assert len(with_policy.kernels) == len(load_network(data, find_backend("native")).kernels) == 1

@@ -16,7 +16,7 @@ from aisrv.kernels.backends.native.library import Library, NativeError
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.backends.registry import BackendError, backend_names, find_backend
 from aisrv.kernels.errors import AlignmentError, InvalidShape, KernelError
-from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.network.load import load_network
 from aisrv.kernels.params import (
     ElementwiseAddParams,
     FusedActivation,
@@ -353,12 +353,12 @@ class Bare(ReferenceBackend):
     int16 = None  # type: ignore[assignment]  # as a backend without the attribute
 
 
-def test_a_graph_takes_numpys_int16_kernels_where_a_backend_has_none() -> None:
+def test_a_network_takes_numpys_int16_kernels_where_a_backend_has_none() -> None:
     unit = Quantization.per_tensor(1.0, 0)
     tensors = tuple(Tensor(name, (1, 2), TensorType.INT16, unit) for name in ("one", "two", "sum"))
     add = NetworkOperator(BuiltinOperator.ADD, ("one", "two"), ("sum",))
-    graph = load_graph(bytes(Network(tensors, (add,), ("one", "two"), ("sum",))), Bare())
-    for buffer, values in zip(graph.inputs, ([300, 1], [5, 6]), strict=True):
+    network = load_network(bytes(Network(tensors, (add,), ("one", "two"), ("sum",))), Bare())
+    for buffer, values in zip(network.inputs, ([300, 1], [5, 6]), strict=True):
         buffer[:] = memoryview(array("h", values)).cast("b")
-    graph.invoke()
-    assert graph.outputs[0].cast("B").cast("h").tolist() == [305, 7]
+    network.invoke()
+    assert network.outputs[0].cast("B").cast("h").tolist() == [305, 7]

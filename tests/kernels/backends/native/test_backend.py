@@ -21,8 +21,8 @@ from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.errors import InvalidShape
-from aisrv.kernels.graph.load import load_graph
-from aisrv.kernels.graph.plan import plan_apart
+from aisrv.kernels.network.load import load_network
+from aisrv.kernels.network.plan import plan_apart
 from aisrv.kernels.params import (
     Conv2dParams,
     FullyConnectedParams,
@@ -320,8 +320,8 @@ def network(name: str) -> bytes:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_equal_numpys(name: str, variant: Variant) -> None:
     model = network(name)
-    ours = load_graph(model, native(variant), planner=plan_apart)
-    numpys = load_graph(model, NumpyBackend(), planner=plan_apart)
+    ours = load_network(model, native(variant), planner=plan_apart)
+    numpys = load_network(model, NumpyBackend(), planner=plan_apart)
     chance = np.random.default_rng(5)
     for _ in range(3):
         data = chance.integers(-128, 128, len(ours.inputs[0]), np.int8)
@@ -335,9 +335,9 @@ def test_networks_equal_numpys(name: str, variant: Variant) -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_network_is_one_call(name: str, variant: Variant) -> None:
-    graph = load_graph(network(name), native(variant))
-    assert all(isinstance(operator.kernel, NativeKernel) for operator in graph.operators)
-    (whole,) = graph.kernels
+    loaded = load_network(network(name), native(variant))
+    assert all(isinstance(operator.kernel, NativeKernel) for operator in loaded.operators)
+    (whole,) = loaded.kernels
     assert isinstance(whole, NativeKernel)
 
 
@@ -345,7 +345,7 @@ def test_network_is_one_call(name: str, variant: Variant) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_threads_change_nothing(name: str, threads: int, variant: Variant) -> None:
     model = network(name)
-    alone, together = load_graph(model, native(variant)), load_graph(model, native(variant, threads))
+    alone, together = load_network(model, native(variant)), load_network(model, native(variant, threads))
     chance = np.random.default_rng(6)
     for _ in range(3):
         data = chance.integers(-128, 128, len(alone.inputs[0]), np.int8)
@@ -421,12 +421,12 @@ def test_pad_of_a_network(kind: TensorType, variant: Variant) -> None:
     )
     operator = NetworkOperator(BuiltinOperator.PAD, ("input", "borders"), ("output",))
     model = bytes(Network(tensors, (operator,), ("input",), ("output",)))
-    graphs = [load_graph(model, backend) for backend in (native(variant), NumpyBackend())]
-    for graph in graphs:
-        graph.inputs[0][:] = memoryview(bytes(range(len(graph.inputs[0])))).cast("b")
-        graph.invoke()
-    assert bytes(graphs[0].outputs[0]) == bytes(graphs[1].outputs[0])
-    assert isinstance(graphs[0].operators[0].kernel, NativeKernel)
+    ours, numpys = (load_network(model, backend) for backend in (native(variant), NumpyBackend()))
+    for each in (ours, numpys):
+        each.inputs[0][:] = memoryview(bytes(range(len(each.inputs[0])))).cast("b")
+        each.invoke()
+    assert bytes(ours.outputs[0]) == bytes(numpys.outputs[0])
+    assert isinstance(ours.operators[0].kernel, NativeKernel)
 
 
 def test_copies_join_their_neighbors(variant: Variant) -> None:

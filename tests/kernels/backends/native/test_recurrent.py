@@ -16,9 +16,9 @@ from aisrv.kernels.backends.native.steps import NativeKernel
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.recurrent import LstmParams, SvdfParams
 from aisrv.model.reader import read_model
-from tests.support.graph_runs import agree_in_turn, loaded, run_graph
 from tests.support.models import random_int8
 from tests.support.native import library, need_variant
+from tests.support.network_runs import agree_in_turn, loaded, run_network
 from tests.support.recurrent_models import lstm, svdf
 
 SIZES = [1, 15, 16, 17, 31, 32, 33, 48]
@@ -78,7 +78,7 @@ def test_threads_change_no_bit(model: bytes, shape: tuple[int, ...]) -> None:
     inputs = [random_int8(shape, 5)]
     alone, together = (loaded(model, native_backend(threads)) for threads in (1, 3))
     for _ in range(3):
-        assert run_graph(alone, inputs) == run_graph(together, inputs)
+        assert run_network(alone, inputs) == run_network(together, inputs)
 
 
 def captured(model: bytes, monkeypatch: pytest.MonkeyPatch, name: str) -> Any:
@@ -115,7 +115,7 @@ def test_a_state_without_a_past_is_left_to_numpy(monkeypatch: pytest.MonkeyPatch
 def test_each_parameter_of_an_lstm_counts(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = lstm(units=20, steps=10, options={"cell_clip": 0.5})
     inputs = [random_int8((2, 10, 4), 0)]
-    right = run_graph(loaded(model, native_backend()), inputs)
+    right = run_network(loaded(model, native_backend()), inputs)
     plain = native.lstm
 
     def wrong(params: LstmParams) -> Any:
@@ -131,7 +131,7 @@ def test_each_parameter_of_an_lstm_counts(field: str, monkeypatch: pytest.Monkey
         return plain(changed if owner is params else replace(params, update=changed))
 
     monkeypatch.setattr(native, "lstm", wrong)
-    assert run_graph(loaded(model, native_backend()), inputs) != right
+    assert run_network(loaded(model, native_backend()), inputs) != right
 
 
 class Declining:

@@ -1,1 +1,0 @@
-"""Models as graphs of operators that run on a kernel backend."""

@@ -1,0 +1,1 @@
+"""Models as networks of operators that run on a kernel backend."""

@@ -1,0 +1,78 @@
+"""Models of MLPerf Tiny: every operator's output, and the arena, beside what TensorFlow Lite Micro has."""
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aisrv import digits
+from aisrv.kernels.network.load import load_network
+from aisrv.kernels.network.plan import plan_apart
+from tests.support import kernel_backends, mlperf_tiny, networks
+from tests.support.models import tflm_tensors
+
+HEADS = {
+    "ad01_int8": 768,
+    "kws_ref_model": 16_000,
+    "str_ww_ref_model": 6_656,
+    "pretrainedResnet_quant": 49_152,
+    "vww_96_int8": 73_728,
+}
+"""Heads of TFLM's arena in bytes ("The INT8 kernel engine", section Arena plan)."""
+
+
+MODELS = [
+    pytest.param(name, backend, id=f"{name}-{backend}")
+    for name in mlperf_tiny.NAMES
+    for backend in kernel_backends.affordable(name)
+]
+
+
+def golden(name: str) -> dict[str, Any]:
+    entry: dict[str, Any] = json.loads(mlperf_tiny.file("golden_tflm.json").read_text())[f"{name}.tflite"]
+    return entry
+
+
+@pytest.mark.parametrize(("name", "backend"), MODELS)
+def test_every_operator_has_the_golden_hash(name: str, backend: str) -> None:
+    model, expected = mlperf_tiny.model_bytes(name), golden(name)
+    network = load_network(model, kernel_backends.shipped_backend(backend), planner=plan_apart)
+    data = np.random.default_rng(7).integers(-128, 128, expected["input_shape"], dtype=np.int8)
+    network.inputs[0][:] = memoryview(data.tobytes()).cast("b")
+    network.invoke()
+    operators = expected["ops_[index,op,out_tensor,shape,sha256_16]"]
+    assert [
+        [index, operator, tensor, shape, hashlib.sha256(network.tensors[tensor].buffer).hexdigest()[:16]]
+        for index, operator, tensor, shape, _ in operators
+    ] == operators
+
+
+@pytest.mark.parametrize(("name", "backend"), MODELS)
+def test_arena_that_is_shared_gives_the_same_result_in_the_bytes_that_tflm_needs(
+    name: str, backend: str
+) -> None:
+    model, expected = mlperf_tiny.model_bytes(name), golden(name)
+    network = load_network(model, kernel_backends.shipped_backend(backend), arena_bytes=HEADS[name])
+    assert network.plan.head == HEADS[name]
+    data = np.random.default_rng(7).integers(-128, 128, expected["input_shape"], dtype=np.int8)
+    for _ in range(2):  # a run leaves nothing behind that would change the next
+        network.inputs[0][:] = memoryview(data.tobytes()).cast("b")
+        network.invoke()
+        *_, last_hash = expected["ops_[index,op,out_tensor,shape,sha256_16]"][-1]
+        assert hashlib.sha256(network.outputs[0]).hexdigest()[:16] == last_hash
+
+
+@pytest.mark.parametrize("make", [digits.model_bytes, digits.two_output_model_bytes, networks.mmac_network])
+@pytest.mark.parametrize("backend", [name for name in kernel_backends.NAMES if name != "reference"])
+def test_every_tensor_equals_that_of_tflm(backend: str, make: Any) -> None:
+    model = make()
+    network = load_network(model, kernel_backends.shipped_backend(backend), planner=plan_apart)
+    shape = network.model.input_tensors[0].shape
+    data = np.random.default_rng(1).integers(-128, 128, shape, dtype=np.int8)
+    network.inputs[0][:] = memoryview(data.tobytes()).cast("b")
+    network.invoke()
+    made = [index for operator in network.model.operators for index in operator.outputs]
+    ours = {index: network.tensors[index].buffer.tobytes() for index in made}
+    assert ours == tflm_tensors(model, [data], made)

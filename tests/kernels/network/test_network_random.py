@@ -1,0 +1,82 @@
+"""Random networks on backends beside TensorFlow Lite Micro: every byte of every output."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aisrv.kernels.backends.registry import BackendError, find_backend
+from aisrv.kernels.network.load import load_network
+from aisrv.model import TensorType
+from aisrv.model.reader import read_model
+from tests.support.models import tflm
+from tests.support.random_networks import drawn_operators, random_network
+
+pytest.importorskip("tflite_micro", reason="tflite-micro is not installed")
+
+TRIED = ("reference", "numpy", "native")
+"""Backends of which each network is run on those that are installed; the long checks run all."""
+
+
+def installed() -> list[Any]:
+    found = []
+    for name in TRIED:
+        try:
+            found.append(find_backend(name))
+        except BackendError:
+            continue
+    return found
+
+
+BACKENDS = installed()
+
+
+def outputs(model: bytes, data: np.ndarray[Any, Any], backend: Any) -> list[bytes]:
+    network = load_network(model, backend)
+    network.inputs[0][:] = memoryview(data.tobytes()).cast("b")
+    network.invoke()
+    return [bytes(each) for each in network.outputs]
+
+
+@pytest.mark.parametrize(("activations", "networks"), [(TensorType.INT8, 140), (TensorType.INT16, 60)])
+def test_equals_tflm(activations: TensorType, networks: int) -> None:
+    names = st.sampled_from(drawn_operators(activations))
+
+    @settings(max_examples=networks, derandomize=True, deadline=None)
+    @given(st.integers(0, 1 << 32), st.lists(names, min_size=2, max_size=9))
+    def compare(seed: int, steps: list[str]) -> None:
+        model, data = random_network(seed, activations, steps)
+        expected = tflm(model, data, outputs=len(read_model(model).outputs))
+        for backend in BACKENDS:
+            assert outputs(model, data, backend) == expected
+
+    compare()
+
+
+@pytest.mark.parametrize("name", drawn_operators(TensorType.FLOAT32))
+def test_floats_are_tflms_but_for_the_order_of_sums(name: str) -> None:
+    for seed in range(12):
+        model, data = random_network(seed, TensorType.FLOAT32, [("RESHAPE", "UNPACK")[seed % 2], name])
+        results = read_model(model).outputs
+        for backend in BACKENDS[-1:]:
+            found = outputs(model, data, backend)
+            for mine, theirs in zip(found, tflm(model, data, outputs=len(results)), strict=True):
+                close(np.frombuffer(mine, np.float32), np.frombuffer(theirs, np.float32))
+
+
+def close(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
+    """Check that floats differ by at most 2**-20 of the largest of them."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2.0**-20 * float(np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("activations", [TensorType.INT8, TensorType.INT16, TensorType.FLOAT32])
+def test_every_step_makes_its_operator(activations: TensorType) -> None:
+    for name in drawn_operators(activations):
+        made: set[str] = set()
+        for seed in range(40):
+            # Some take four dimensions, some less.
+            model, _ = random_network(seed, activations, [("SOFTMAX", "UNPACK")[seed % 2], name])
+            made.update(each.name for each in read_model(model).operators)
+        assert name in made

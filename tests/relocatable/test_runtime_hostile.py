@@ -5,18 +5,17 @@ addresses and the initial data, half in the code. An instance of the unchanged i
 """
 
 import random
-import struct
 from typing import Any
 
 import pytest
 
 from aisrv import digits
-from aisrv.model.relocatable.container import Image
 from aisrv.model.relocatable.errors import Cause, RuntimeFailure
 from aisrv.relocatable.machine import Machine
 from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE
 from aisrv.relocatable.runtime import LoadMode, Runtime
 from tests.support.amounts import some
+from tests.support.hostile_images import changed_image
 from tests.support.networks import run as run_tflite
 from tests.support.relocatable import digits_image
 
@@ -28,25 +27,6 @@ SECONDS = 0.05
 """A call of an image's code is stopped after so long."""
 CALLS_AN_IMAGE = 8
 BAD = FLASH_BASE + 0x20000
-
-
-def hostile(rng: random.Random) -> bytes:
-    """The image with one to eight changes."""
-    image = bytearray(digits_image())
-    sizes = Image.from_bytes(image).sizes
-    rel_end = sizes.file - sizes.weights
-    regions = ((0, 100), (sizes.ro, rel_end), (100, sizes.ro))
-    start, end = rng.choices(regions, (1, 1, 2))[0]
-    for _ in range(rng.choice((1, 1, 2, 8))):
-        at = rng.randrange(start, end)
-        if rng.random() < 0.5:
-            image[at] ^= 1 << rng.randrange(8)
-        else:
-            word = rng.choice(
-                (0, 0xFFFFFFFF, rng.getrandbits(32), RAM_BASE, FLASH_BASE, 0x20000065, 0x80000000)
-            )
-            struct.pack_into("<I", image, at // 4 * 4, word)
-    return bytes(image)
 
 
 @pytest.mark.in_full
@@ -76,7 +56,7 @@ def test_hostile_images(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     before = runtime.ram.read(RAM_BASE, mine)
     refused = ran = 0
     for _ in range(IMAGES_A_SEED):
-        image = hostile(rng)
+        image = bytes(changed_image(rng))
         runtime.write_flash(BAD, image)
         calls = 0
         try:

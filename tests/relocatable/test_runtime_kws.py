@@ -55,18 +55,6 @@ def test_two_instances_with_weights_of_their_own(mode: LoadMode) -> None:
     assert runtime.flash.read(FLASH_BASE, len(image())) == image()
 
 
-def test_in_place_flash_is_needed_and_ram_does_not_execute() -> None:
-    runtime = Runtime()
-    runtime.write_flash(FLASH_BASE, image())
-    info = runtime.rt_get_info(FLASH_BASE)
-    handle = runtime.load_and_create(FLASH_BASE, 0, 0, LoadMode.XIP)
-    assert runtime.init(handle, info.weights, runtime.malloc(info.acts_sz))
-    assert scores(runtime, handle) == expected()
-    unmap_flash(runtime, handle)
-    assert runtime.run(handle, [SOUND], [bytearray(12)]) == 0
-    assert "faulted" in runtime.fault(handle)
-
-
 def test_a_copy_needs_no_flash() -> None:
     runtime = Runtime()
     runtime.write_flash(FLASH_BASE, image())

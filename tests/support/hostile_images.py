@@ -12,6 +12,14 @@ from tests.support.relocatable import DIGITS
 def image_case(number: int, seed: int = 0) -> Case:
     """Make one case: half of the changes are in header, addresses and initial data, half in the code."""
     chance = Random(f"{seed}:image:{number}")
+    image = changed_image(chance)
+    if chance.random() < 0.1:
+        del image[chance.randrange(len(image)) :]
+    return Case(number, "image", bytes(image))
+
+
+def changed_image(chance: Random) -> bytearray:
+    """The digits' image with one to eight changes."""
     image = bytearray(DIGITS.read_bytes())
     sizes = Image.from_bytes(image).sizes
     regions = ((0, 100), (sizes.ro, sizes.file - sizes.weights), (100, sizes.ro))
@@ -23,6 +31,4 @@ def image_case(number: int, seed: int = 0) -> Case:
         else:
             words = (0, 0xFFFFFFFF, chance.getrandbits(32), RAM_BASE, FLASH_BASE, 0x20000065, 0x80000000)
             struct.pack_into("<I", image, at // 4 * 4, chance.choice(words))
-    if chance.random() < 0.1:
-        del image[chance.randrange(len(image)) :]
-    return Case(number, "image", bytes(image))
+    return image

@@ -127,10 +127,6 @@ class Draw:
         )
         return model, (self.data((batch, *sizes, channels)),)
 
-    def depthwise(self) -> Drawn:
-        """DEPTHWISE_CONV_2D."""
-        return self.convolution(depthwise=True)
-
     def fully_connected(self) -> Drawn:
         """FULLY_CONNECTED."""
         batch, inputs, outputs = (self.random.randint(1, top) for top in (4, 40, 12))
@@ -147,7 +143,7 @@ class Draw:
         return model, (self.data((batch, inputs)),)
 
     def elementwise(self, code: int) -> Drawn:
-        """ADD or MUL, of inputs of one shape, or of one that broadcasts."""
+        """ADD, SUB or MUL, of inputs of one shape, or of one that broadcasts."""
         pick = self.random.randint
         whole = (pick(1, 3), pick(1, 4), pick(1, 4), pick(1, 5))
         part = self.random.choice((whole, whole[-1:], (1, *whole[1:]), (whole[0], 1, 1, whole[3])))
@@ -162,18 +158,6 @@ class Draw:
             {"fused_activation_function": self.fused()},
         )
         return model, (self.data(shapes[0]), self.data(shapes[1]))
-
-    def add(self) -> Drawn:
-        """ADD."""
-        return self.elementwise(BuiltinOperator.ADD)
-
-    def mul(self) -> Drawn:
-        """MUL."""
-        return self.elementwise(BuiltinOperator.MUL)
-
-    def sub(self) -> Drawn:
-        """SUB."""
-        return self.elementwise(BuiltinOperator.SUB)
 
     def grouped_convolution(self) -> Drawn:
         """CONV_2D of groups of channels."""
@@ -225,14 +209,6 @@ class Draw:
         )
         return model, (self.data(shape),)
 
-    def mean(self) -> Drawn:
-        """MEAN."""
-        return self.reduction(BuiltinOperator.MEAN)
-
-    def sum(self) -> Drawn:
-        """SUM."""
-        return self.reduction(BuiltinOperator.SUM)
-
     def sigmoid(self, code: int) -> Drawn:
         """LOGISTIC or TANH of all values, of any scale and of those that their tables have."""
         scale = self.random.choice((self.scale(-16, 3), 2.0**-12, 2.0**-11))
@@ -243,14 +219,6 @@ class Draw:
             [tensor("out", shape, 1 / 32768, 0, TensorType.INT16)],
         )
         return model, (np.arange(-(1 << 15), 1 << 15).astype(np.int16),)
-
-    def logistic(self) -> Drawn:
-        """LOGISTIC."""
-        return self.sigmoid(BuiltinOperator.LOGISTIC)
-
-    def tanh(self) -> Drawn:
-        """TANH."""
-        return self.sigmoid(BuiltinOperator.TANH)
 
     def softmax(self) -> Drawn:
         """SOFTMAX, from flat to sharp."""
@@ -297,14 +265,6 @@ class Draw:
         )
         return model, (self.data((1, *sizes, channels)),)
 
-    def average_pool(self) -> Drawn:
-        """AVERAGE_POOL_2D."""
-        return self.pool(BuiltinOperator.AVERAGE_POOL_2D)
-
-    def max_pool(self) -> Drawn:
-        """MAX_POOL_2D."""
-        return self.pool(BuiltinOperator.MAX_POOL_2D)
-
 
 def requantizing(draw: Draw, source: TensorType, target: TensorType) -> Drawn:
     """QUANTIZE or DEQUANTIZE from one type to another."""
@@ -350,7 +310,7 @@ def softmax_from_int8(seed: int) -> Drawn:
 LAYERS: Final[Mapping[str, Callable[[Draw], Drawn]]] = MappingProxyType(
     {
         "CONV_2D": Draw.convolution,
-        "DEPTHWISE_CONV_2D": Draw.depthwise,
+        "DEPTHWISE_CONV_2D": lambda draw: draw.convolution(depthwise=True),
         "FULLY_CONNECTED": Draw.fully_connected,
     }
 )
@@ -359,19 +319,19 @@ LAYERS: Final[Mapping[str, Callable[[Draw], Drawn]]] = MappingProxyType(
 OPERATORS: Final[Mapping[str, Callable[[Draw], Drawn]]] = MappingProxyType(
     {
         **LAYERS,
-        "ADD": Draw.add,
-        "MUL": Draw.mul,
+        "ADD": lambda draw: draw.elementwise(BuiltinOperator.ADD),
+        "MUL": lambda draw: draw.elementwise(BuiltinOperator.MUL),
         "SOFTMAX": Draw.softmax,
         "LEAKY_RELU": Draw.leaky_relu,
-        "AVERAGE_POOL_2D": Draw.average_pool,
-        "MAX_POOL_2D": Draw.max_pool,
+        "AVERAGE_POOL_2D": lambda draw: draw.pool(BuiltinOperator.AVERAGE_POOL_2D),
+        "MAX_POOL_2D": lambda draw: draw.pool(BuiltinOperator.MAX_POOL_2D),
         "CONV_2D of groups": Draw.grouped_convolution,
         "TRANSPOSE_CONV": Draw.transposed_convolution,
-        "SUB": Draw.sub,
-        "MEAN": Draw.mean,
-        "SUM": Draw.sum,
-        "LOGISTIC": Draw.logistic,
-        "TANH": Draw.tanh,
+        "SUB": lambda draw: draw.elementwise(BuiltinOperator.SUB),
+        "MEAN": lambda draw: draw.reduction(BuiltinOperator.MEAN),
+        "SUM": lambda draw: draw.reduction(BuiltinOperator.SUM),
+        "LOGISTIC": lambda draw: draw.sigmoid(BuiltinOperator.LOGISTIC),
+        "TANH": lambda draw: draw.sigmoid(BuiltinOperator.TANH),
     }
 )
 """Operators that compute with int16 activations."""

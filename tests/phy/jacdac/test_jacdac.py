@@ -22,7 +22,6 @@ from tests.support.jacdac_core import floats
 MODEL = digits.model_bytes()
 IMAGES = [image for image, _ in digits.test_images()[:4]]
 RUNNER = 2
-JACDAC = Board(jacdac=JacdacSpec())
 ON_FLASH = replace(BOARDS["with-flash"], jacdac=JacdacSpec())
 TWO = Board(
     engines=(EngineSpec(tile=0, arena_bytes=200 * KIB), EngineSpec(tile=1)),
@@ -207,9 +206,3 @@ async def test_peers_reach_each_other() -> None:
         client.peer.leave()
         client.peer.leave()
         assert client.peer not in bus.peers
-
-
-def test_board_without_jacdac_has_no_bus() -> None:
-    assert Board().jacdac is None
-    assert not any("jacdac" in name for name in BOARDS)
-    assert JACDAC.jacdac == JacdacSpec()

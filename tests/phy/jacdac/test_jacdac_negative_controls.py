@@ -18,7 +18,7 @@ from aisrv.protocol.jacdac.frame import (
 )
 from aisrv.protocol.jacdac.service_spec import EVENT
 from aisrv.protocol.jacdac.service_tables import MODEL_RUNNER
-from tests.support.jacdac_client import CLIENT, DEVICE, BusClient, jacdac_device
+from tests.support.jacdac_client import DEVICE, BusClient, jacdac_device
 
 RUNNER = 2
 MODEL = digits.model_bytes()
@@ -82,13 +82,6 @@ async def test_frame_gets_no_answer(frame: bytes) -> None:
         assert await model_size(client) == len(MODEL)
 
 
-async def test_unknown_register_is_reported() -> None:
-    async with jacdac_device() as (_, _, client):
-        question = command_frame(DEVICE, [ServicePacket(RUNNER, 0x1777)])
-        (answer,) = await answers(client, question)
-        assert answer == (RUNNER, 0x0003, struct.pack("<H", 0x1777) + question[:2])
-
-
 async def test_pipe_packets_out_of_place_are_acknowledged_and_dropped() -> None:
     async with jacdac_device() as (_, _, client):
         assert await client.upload(RUNNER, MODEL) == ""
@@ -130,36 +123,4 @@ async def test_data_after_the_end_change_nothing() -> None:
         assert (ACK_INDEX, int.from_bytes(late[:2], "little"), b"") in await answers(client, late)
         while (await client.get(RUNNER, 0x185)) == b"loading":
             await trio.lowlevel.checkpoint()
-        assert await model_size(client) == len(MODEL)
-
-
-@pytest.mark.parametrize("size", [0, 0xFFFFFFFF])
-async def test_size_that_cannot_be_keeps_the_model(size: int) -> None:
-    async with jacdac_device() as (_, _, client):
-        assert await client.upload(RUNNER, MODEL) == ""
-        assert await client.call(RUNNER, 0x80, struct.pack("<I", size)) == b"\0\0"
-        assert str(size).encode() in await client.get(RUNNER, 0x185)
-        assert await model_size(client) == len(MODEL)
-
-
-@pytest.mark.parametrize("argument", [b"", struct.pack("<QH", CLIENT, 5), struct.pack("<QHH", CLIENT, 0, 0)])
-async def test_predict_with_a_pipe_that_is_none_is_refused(argument: bytes) -> None:
-    async with jacdac_device() as (_, _, client):
-        assert await client.upload(RUNNER, MODEL) == ""
-        assert await client.call(RUNNER, 0x81, argument) == b"\0\0"
-        assert (await client.get(RUNNER, 0x185)).startswith(b"predict: ")
-        assert await model_size(client) == len(MODEL)
-
-
-async def test_predict_without_a_model_is_refused() -> None:
-    async with jacdac_device() as (_, _, client):
-        assert await client.call(RUNNER, 0x81, struct.pack("<QHH", CLIENT, 5, 0)) == b"\0\0"
-        assert await client.get(RUNNER, 0x185) == b"predict: no model"
-
-
-async def test_partial_tensor_is_dropped_and_named() -> None:
-    async with jacdac_device() as (_, _, client):
-        assert await client.upload(RUNNER, MODEL) == ""
-        assert await client.predict(RUNNER, bytes(255)) == []
-        assert await client.get(RUNNER, 0x185) == b"predict: 255 bytes of an input of 256 were left over"
         assert await model_size(client) == len(MODEL)

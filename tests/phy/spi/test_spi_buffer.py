@@ -108,26 +108,6 @@ async def test_another_write_gives_the_set_up(
     assert "SET_MODEL_ARENA was given up" in caplog.messages[0]
 
 
-@pytest.mark.parametrize("command", [spi.START_INFER, spi.ACQUIRE_SINGLE], ids=hex)
-async def test_a_bare_command_gives_the_set_up(command: int) -> None:
-    async with spi_device() as device:
-        await device.write(spi.SET_INPUT, pattern(512))
-        await device.write(command)
-        assert await device.status() == 0
-        abandoned = Recorded(spi.SET_INPUT, 0, pattern(512), abandoned=True)
-        assert device.commands() == [abandoned, Recorded(command, 0, b"")]
-
-
-async def test_a_model_that_was_given_up_leaves_the_spec_and_the_results() -> None:
-    async with spi_device() as device:
-        await device.write(spi.START_INFER)
-        device.engine.answers[spi.GET_SPEC] = spi.OTHER_SPEC
-        await device.write(spi.SET_ARENA, pattern(512))
-        await device.set(spi.SET_INPUT, pattern(4))
-        assert await device.read(spi.GET_SPEC, 20) == spi.SPEC
-        await assert_results(device, spi.OUTPUT, spi.TIMINGS)
-
-
 # What is refreshed.
 
 
@@ -142,15 +122,6 @@ async def test_model_brings_its_spec_and_no_results(command: int, status: int) -
         assert await device.set(command, pattern(600)) == status
         assert await device.read(spi.GET_SPEC, 24) == spi.OTHER_SPEC + bytes(4)
         await assert_results(device, b"", b"")
-
-
-async def test_input_leaves_the_spec_and_the_results() -> None:
-    async with spi_device() as device:
-        await device.write(spi.START_INFER)
-        device.engine.answers[spi.GET_SPEC] = spi.OTHER_SPEC
-        assert await device.set(spi.SET_INPUT, pattern(256)) == 0
-        assert await device.read(spi.GET_SPEC, 20) == spi.SPEC
-        await assert_results(device, spi.OUTPUT, spi.TIMINGS)
 
 
 @pytest.mark.parametrize("padding", [b"", b"\0", bytes(4), bytes(512), bytes(513), pattern(2000)])
@@ -197,23 +168,6 @@ async def test_failure_shows_in_the_status_once_and_in_the_debug_log(status: int
         assert await device.read(spi.GET_DEBUG_LOG, 2048) == spi.LOG
 
 
-async def test_failed_inference_leaves_the_results_of_the_one_before() -> None:
-    async with spi_device() as device:
-        await device.write(spi.START_INFER)
-        device.engine.answers[spi.GET_OUTPUT] = b"other"
-        device.engine.statuses[spi.START_INFER] = spi.INFER_ERR
-        await device.write(spi.START_INFER)
-        await assert_results(device, spi.OUTPUT, spi.TIMINGS)
-
-
-async def test_errors_add_up_until_they_are_read() -> None:
-    async with spi_device() as device:
-        device.engine.statuses[spi.START_INFER] = spi.NO_MODEL
-        await device.write(spi.START_INFER)
-        await device.write(0x7F)
-        assert await device.status() == spi.NO_MODEL | spi.BAD_CMD
-
-
 async def test_errors_within_one_action_add_up() -> None:
     """The model is refused, and so is the question for the spec after it."""
     async with spi_device() as device:
@@ -245,14 +199,6 @@ async def test_bits_that_are_no_errors_do_not_come_from_an_engine() -> None:
 # Acquisition.
 
 
-async def test_acquisition_brings_the_frame_until_the_next_inference() -> None:
-    async with spi_device(ScriptedEngine(answers={spi.GET_SENSOR: b"frame"})) as device:
-        await device.write(spi.ACQUIRE_SINGLE)
-        await assert_results(device, b"frame", b"")
-        await device.write(spi.START_INFER)
-        await assert_results(device, spi.OUTPUT, spi.TIMINGS)
-
-
 async def test_status_is_sensing_while_an_acquisition_lasts() -> None:
     async with spi_device() as device:
         device.engine.hold()
@@ -271,22 +217,6 @@ async def test_acquisition_takes_a_region_and_drops_padding(sent: bytes, reached
         await device.write(spi.ACQUIRE_SINGLE, sent)
         assert device.commands() == [Recorded(spi.ACQUIRE_SINGLE, 0, reached)]
         assert await device.status() == 0
-
-
-async def test_acquisition_with_too_much_is_refused() -> None:
-    async with spi_device() as device:
-        await device.write(spi.ACQUIRE_SINGLE, pattern(513))
-        assert device.commands() == []
-        assert await device.status() == spi.BAD_CMD
-
-
-async def test_device_without_a_sensor_refuses() -> None:
-    async with spi_device() as device:
-        device.engine.statuses[spi.ACQUIRE_SINGLE] = spi.BAD_CMD
-        await device.write(spi.START_INFER)
-        await device.write(spi.ACQUIRE_SINGLE)
-        assert await device.status() == spi.BAD_CMD
-        await assert_results(device, spi.OUTPUT, spi.TIMINGS)
 
 
 async def test_what_the_layer_refuses_is_in_the_debug_log_for_hosts_on_usb_too() -> None:

@@ -135,9 +135,15 @@ def _load(result: SweepResult, data: SweepData) -> list[Loaded]:
         request = Request(
             each.path, data.uri, data.labels, {}, data.inputs, data.limit, data.engine, task=TaskSettings()
         )
-        loaded.append(load(request))
-        if not len(loaded[-1].data):
+        ready = load(request)
+        if not len(ready.data):
             raise EvaluateError(f"{data.uri}: no examples")
+        if ready.data.arrays:
+            try:
+                ready.preparation.array_rows([array[:1] for array in ready.data.arrays])
+            except EvaluateError as error:
+                raise EvaluateError(f"{each.name}: {error}") from None
+        loaded.append(ready)
     return loaded
 
 
@@ -162,8 +168,12 @@ def _measure(
     on_count: Callable[[str], OnCount],
     is_late: Callable[[], bool],
 ) -> None:
-    """Measure the accuracy of each model that is left, of equal files once."""
+    """Measure the accuracy of each model that is left, of equal files once.
+
+    A model that cannot run is skipped, unless none can; then EvaluateError.
+    """
     found: dict[bytes, Accuracy] = {}
+    refusal: EvaluateError | None = None
     for each, ready in zip(result.models, loaded, strict=True):
         if each.skipped:
             continue
@@ -174,14 +184,21 @@ def _measure(
                 continue
             settings = LocalSettings(data.engine, content, processes, RUN_SECONDS)
             wanted = result.sweep.want.accuracy
-            accuracy, result.interrupted = measure(
-                ready, settings, wanted, on_count(each.model.name), is_late
-            )
+            try:
+                accuracy, result.interrupted = measure(
+                    ready, settings, wanted, on_count(each.model.name), is_late
+                )
+            except EvaluateError as error:
+                refusal = error
+                each.skipped = str(error)
+                continue
             if not accuracy.examples:
                 each.skipped = "interrupted" if result.interrupted else "time was up"
                 continue
             found[content] = accuracy
         each.accuracy = found[content]
+    if refusal is not None and not found:
+        raise refusal
 
 
 def _finish(result: SweepResult) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from aisrv import digits
 from aisrv.analysis.profile import Configuration, profile_model
+from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.running.local_run import FIRST_ROWS, LocalRun
 from aisrv.evaluate.sweep import accuracy
 from aisrv.evaluate.sweep.accuracy import OnCount
@@ -169,3 +171,35 @@ def test_time_that_is_up_ends_it(tmp_path: Path, runs: list[LocalRun]) -> None:
     assert found.late
     assert found.models[0].skipped == "time was up"
     assert runs == []
+
+
+def test_data_that_do_not_fit_a_model_are_found_before_anything_runs(
+    tmp_path: Path, runs: list[LocalRun]
+) -> None:
+    np.savez(tmp_path / "other.npz", x=np.zeros((3, 9, 9, 1), np.int8), y=np.zeros(3, np.uint8))
+    with pytest.raises(EvaluateError, match=r"^changed.tflite: examples have the shape \[9, 9, 1\]"):
+        sweep(tmp_path, "models = ['changed.tflite']\n[data]\npath = 'other.npz'")
+    assert runs == []
+
+
+def test_a_model_that_the_engine_refuses_is_skipped_unless_all_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "choosy_engine.py").write_text(
+        "from hashlib import sha256\n"
+        "from aisrv.inference.errors import ModelError\n"
+        "from aisrv.inference.interpreters.kernels import KernelsInterpreter\n"
+        "class Choosy(KernelsInterpreter):\n"
+        "    def load(self, model, arena_bytes, /):\n"
+        f"        if sha256(model).hexdigest() != {sha256(MODEL).hexdigest()!r}:\n"
+        "            raise ModelError('too odd')\n"
+        "        return super().load(model, arena_bytes)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    data = "boards = ['single']\n[data]\npath = 'digits'\nlimit = 10\nengine = 'choosy_engine:Choosy'"
+    found = sweep(tmp_path, f"models = ['changed.tflite', 'digits.tflite']\n{data}")
+    assert found.models[0].skipped.endswith("too odd")
+    assert found.models[1].accuracy is not None
+    assert [point.cells for point in found.points] == [(1,)]
+    with pytest.raises(EvaluateError, match="too odd"):
+        sweep(tmp_path, f"models = ['changed.tflite']\n{data}")

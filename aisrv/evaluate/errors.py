@@ -10,8 +10,8 @@ class DataError(EvaluateError):
 
 
 class InputError(EvaluateError):
-    """An example that does not become the model's input, or settings of how it would."""
+    """An example that cannot become the model's input, or settings of inputs that are wrong."""
 
 
 class ExtraError(EvaluateError):
-    """A package that is needed here and is not installed."""
+    """A missing package; the message has the command that installs it."""

@@ -135,7 +135,7 @@ def run(
     parts: Parts | None = None,
     on_progress: OnProgress | None = None,
 ) -> bool:
-    """Run all that is missing of the answers; whether Ctrl-C ended it early. EvaluateError, OSError.
+    """Run the examples without answers; return whether Ctrl-C ended it early. EvaluateError, OSError.
 
     `loaded` is the request's model and data, `parts` are written as shards are complete.
     """
@@ -218,7 +218,7 @@ class _Watch:
 
 
 def check_on_device(request: Request, loaded: Loaded, answers: Answers) -> dict[str, Any]:
-    """Run some examples through a virtual device with the same engine; what it says, as the result has it.
+    """Run some examples on a virtual device with the same engine; return the comparison for the result.
 
     `loaded` is the request's model and data. A device that does not take the model is no difference.
     """
@@ -251,7 +251,7 @@ def check_on_device(request: Request, loaded: Loaded, answers: Answers) -> dict[
 def _against(
     request: Request, loaded: Loaded, answers: Answers, on_progress: OnProgress | None
 ) -> tuple[dict[str, Any], bool]:
-    """Run the same examples on what the request compares with; how it differs, and whether Ctrl-C came."""
+    """Run the same examples on what the request compares with; return how it differs, and if Ctrl-C came."""
     assert request.against is not None  # noqa: S101 - the caller saw to it
     other_request, other = against_request(request, loaded)
     found = Answers(len(other.data), other.output_bytes, request.shard, files=bool(other.data.files))

@@ -45,7 +45,7 @@ def read_npz(path: Path) -> DataSet:
             }
             if "y" not in members or len(members) < 2:
                 found = ", ".join(members) or "no array"
-                raise DataError(f"{path} has {found}; it is to have examples x and labels y")
+                raise DataError(f"{path} has {found}; it must have examples x and labels y")
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             read = {name: _member(archive, memory, each) for name, each in members.items()}
             arrays = {name: array for name, (array, _) in read.items()}
@@ -90,7 +90,7 @@ def _member(archive: zipfile.ZipFile, memory: mmap.mmap, member: zipfile.ZipInfo
     if dtype.hasobject:
         raise ValueError(f"{member.filename} holds Python objects")
     if in_columns and len(shape) > 1:
-        raise ValueError(f"{member.filename} is in the order of Fortran: save it in that of C")
+        raise ValueError(f"{member.filename} is in Fortran order: save it in C order")
     if math.prod(shape) * dtype.itemsize > len(data) - file.tell():
         raise ValueError(f"{member.filename} has fewer bytes than its shape {shape}")
     place = None if start is None else start + file.tell()
@@ -105,7 +105,7 @@ def _check_lengths(uri: str, labels: Array, arrays: dict[str, Array]) -> None:
             length = array.shape[0] if array.ndim else "no"
             raise DataError(f"{uri}: {name} has {length} examples, y has {len(labels)} labels")
     if not len(labels):
-        raise DataError(f"{uri}: there is no example")
+        raise DataError(f"{uri}: no examples")
 
 
 def is_idx(data: bytes) -> bool:

@@ -104,7 +104,7 @@ def class_indices(data: DataSet, names: Sequence[str], classes: int) -> npt.NDAr
         numbers = data.labels
         if numbers.dtype.kind not in "iub" and not np.array_equal(numbers, np.rint(numbers)):
             raise DataError(
-                f"{data.uri}: labels are no whole numbers; use --task regression for real numbers"
+                f"{data.uri}: labels are not whole numbers; use --task regression for real numbers"
             )
         found = numbers.astype(np.int64)
     else:
@@ -127,7 +127,7 @@ def _place(data: DataSet, index: int, places: dict[str, int]) -> int:
         return int(label)
     near = get_close_matches(label, places, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    raise DataError(f"{data.uri}: {label}: no class of the model{hint}")
+    raise DataError(f"{data.uri}: {label}: not a class of the model{hint}")
 
 
 def real_labels(data: DataSet) -> npt.NDArray[np.float64]:
@@ -135,7 +135,7 @@ def real_labels(data: DataSet) -> npt.NDArray[np.float64]:
     try:
         return np.asarray(data.labels, np.float64)
     except ValueError as error:
-        raise DataError(f"{data.uri}: labels are to be numbers: {error}") from None
+        raise DataError(f"{data.uri}: labels must be numbers: {error}") from None
 
 
 def _is_number(label: str) -> bool:

@@ -40,9 +40,9 @@ def read_folder(folder: Path) -> DataSet:
     names = [os.fsdecode(relative) for relative, _ in found]
     alone = next((name for name in names if "/" not in name), None)
     if alone is not None:
-        raise DataError(f"{folder}: {alone} lies in no folder of a class")
+        raise DataError(f"{folder}: {alone} is in no class folder")
     if not found:
-        raise DataError(f"{folder}: there is no folder of a class with a picture or sound in it")
+        raise DataError(f"{folder}: no class folder has a picture or sound in it")
     labels = [name.partition("/")[0] for name in names]
     paths = [path for _, path in found]
     kind = "wav" if all(path.suffix.lower() in SOUNDS for path in paths) else "folder"
@@ -86,7 +86,7 @@ def read_csv(path: Path, columns: Mapping[str, str]) -> DataSet:
     try:
         for row in rows:
             if not row[place] or row[label] is None:
-                raise DataError(f"{path}:{rows.line_num}: {place} and {label} are to be given")
+                raise DataError(f"{path}:{rows.line_num}: {place} and {label} must be given")
             names.append(row[place])
             labels.append(row[label])
     except csv.Error as error:
@@ -117,7 +117,7 @@ def read_parquet(path: Path, columns: Mapping[str, str]) -> DataSet:
         return _listed(path, "parquet", values, labels)
     files = [each["bytes"] if isinstance(each, dict) else each for each in values]
     if not all(isinstance(each, bytes) for each in files):
-        raise DataError(f"{path}: the column {source} is to have the bytes of pictures")
+        raise DataError(f"{path}: the column {source} must hold the bytes of pictures")
     lines = (
         f"{hashlib.sha256(file).hexdigest()}\t{label}" for file, label in zip(files, labels, strict=True)
     )
@@ -138,6 +138,6 @@ def _check_columns(path: Path, found: Sequence[str], wanted: Sequence[str]) -> N
 
 def _listed(path: Path, kind: str, names: Sequence[str], labels: Sequence[str]) -> DataSet:
     if not names:
-        raise DataError(f"{path}: there is no example")
+        raise DataError(f"{path}: no examples")
     paths = [path.parent / name for name in names]
     return DataSet(str(path), kind, labels, _digest(kind, names, labels, paths), files=paths, names=names)

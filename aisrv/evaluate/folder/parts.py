@@ -225,5 +225,5 @@ def part_answers(folder: Path) -> "pa.Table":
 
     tables = [_read(path) for path in sorted((folder / PARTS).glob("*.parquet"))]
     if not tables:
-        raise PartError(f"{folder}: there is no part")
+        raise PartError(f"{folder}: no parts")
     return pa.concat_tables([each.select(["index", "label", "predicted", "failed"]) for each in tables])

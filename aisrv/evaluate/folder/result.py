@@ -186,7 +186,7 @@ def _at(result: Mapping[str, Any], path: str) -> float | None:
     if isinstance(value, Mapping) and "value" in value:
         value = value["value"]
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise EvaluateError(f"--require {path}: it is no number")
+        raise EvaluateError(f"--require {path}: not a number")
     return value
 
 

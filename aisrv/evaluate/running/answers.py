@@ -66,7 +66,7 @@ class Answers:
         self.times[first // self.shard].add(times, len(outputs))
 
     def fail(self, index: int, reason: str) -> None:
-        """Take note that an example failed, and why."""
+        """Record why an example failed."""
         self.failed[index] = reason
         self.outputs[index] = 0
         self.done[index] = True

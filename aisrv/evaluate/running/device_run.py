@@ -109,7 +109,7 @@ def run_on_device(
     outputs: int,
     on_batch: Callable[[int, int], None],
 ) -> None:
-    """Run what is missing of the answers on a server that has the model of as many outputs; HostError.
+    """Run the examples without answers on a server that has the model of as many outputs; HostError.
 
     `on_batch` is called after each example with its index, and the one after it. KeyboardInterrupt leaves
     the answers that are there.
@@ -176,7 +176,7 @@ def first_difference(
     outputs: int,
     indices: Sequence[int],
 ) -> tuple[int, Bytes, Bytes] | None:
-    """Run examples on a device; the first whose answer is another, with the device's bytes and the engine's.
+    """Run examples on a device; return the first that differs, with the device's bytes and the engine's.
 
     `server` has the model, of as many `outputs`; `indices` are the examples. None where all are equal.
     """

@@ -224,7 +224,7 @@ class LocalRun:
             await reader.stop()
 
     async def _read(self, reader: Reader, batch: _Batch) -> None:
-        """Read the files of a batch, one at a time where they end the reader."""
+        """Read the files of a batch, one at a time where they crash the reader."""
         files, into = self._data.files[batch.first : batch.first + batch.count], batch.slot * self._rows
         found: list[RowRead | None]
         try:
@@ -241,7 +241,7 @@ class LocalRun:
                     self._answers.failed[index] = read.failure
 
     async def _read_one(self, reader: Reader, batch: _Batch, number: int) -> RowRead | None:
-        """Read one file of a batch; None where it ended the reader."""
+        """Read one file of a batch; None where it crashed the reader."""
         index, row = batch.first + number, batch.slot * self._rows + number
         try:
             (read,) = await reader.read(row, [self._data.files[index]])

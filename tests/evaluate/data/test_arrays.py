@@ -48,12 +48,15 @@ def test_another_label_is_another_listing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "reason"),
     [
-        ({"x": np.zeros((2, 3))}, "has x; it is to have examples x and labels y"),
+        ({"x": np.zeros((2, 3))}, "has x; it must have examples x and labels y"),
         ({"x": np.zeros((2, 3)), "y": np.zeros(3)}, "x has 2 examples, y has 3 labels"),
-        ({"x": np.zeros((0, 3)), "y": np.zeros(0)}, "there is no example"),
+        ({"x": np.zeros((0, 3)), "y": np.zeros(0)}, "no examples"),
         ({"x": np.zeros((2, 3)), "y": np.zeros((2, 2))}, "labels have the shape"),
         ({"x": np.zeros((2, 3)), "y": np.array([{}, {}])}, "holds Python objects"),
-        ({"x": np.asfortranarray(np.zeros((2, 3, 4))), "y": np.zeros(2)}, "in the order of Fortran"),
+        (
+            {"x": np.asfortranarray(np.zeros((2, 3, 4))), "y": np.zeros(2)},
+            "in Fortran order: save it in C order",
+        ),
     ],
 )
 def test_archives_that_are_no_data(arrays: dict[str, np.ndarray], reason: str, tmp_path: Path) -> None:  # type: ignore[type-arg]

@@ -34,7 +34,7 @@ def test_a_folder_is_sorted_by_bytes_and_leaves_out_hidden_files(tmp_path: Path)
 
 def test_a_class_that_the_model_does_not_have(tmp_path: Path) -> None:
     data = read_folder(folder_of(tmp_path, "cat/1.png"))
-    with pytest.raises(DataError, match=r"cat: no class of the model; did you mean cats\?$"):
+    with pytest.raises(DataError, match=r"cat: not a class of the model; did you mean cats\?$"):
         class_indices(data, ("dogs", "cats"), 2)
     with pytest.raises(DataError, match="the label 5, the model has 2 classes"):
         class_indices(read_folder(folder_of(tmp_path / "other", "5/1.png")), (), 2)
@@ -42,7 +42,10 @@ def test_a_class_that_the_model_does_not_have(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("names", "reason"),
-    [(["a.png"], "a.png lies in no folder of a class"), (["a/b.txt"], "there is no folder")],
+    [
+        (["a.png"], "a.png is in no class folder"),
+        (["a/b.txt"], "no class folder has a picture or sound in it"),
+    ],
 )
 def test_folders_that_are_no_data(names: list[str], reason: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=reason):

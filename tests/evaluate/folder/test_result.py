@@ -44,7 +44,7 @@ def test_bounds(bound: str, words: str | None) -> None:
         ("accuracy", "write it as accuracy>=0.9"),
         ("acuracy>=1", "the result has no 'acuracy'; it has accuracy, recall.3, auc, against"),
         ("against.agremeent>=1", "the result has no 'agremeent'; it has agreement, sqnr_db, outputs"),
-        ("note>=1", "it is no number"),
+        ("note>=1", "not a number"),
     ],
 )
 def test_bounds_that_are_none(bound: str, words: str) -> None:

@@ -201,6 +201,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
         "real = answers.Answers.put\n"
         "def put(self, first, outputs, times):\n"
         "    real(self, first, outputs, times)\n"
+        "    answers.Answers.put = real\n"  # the second Ctrl-C would end the run at once
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "answers.Answers.put = put\n"
         "from aisrv.cli.main import main\n"

@@ -68,6 +68,7 @@ ALLOWED: Final = (
 
 WRITING: Final = (
     "openat",
+    "getdents64",
     "mkdir",
     "mkdirat",
     "readlink",

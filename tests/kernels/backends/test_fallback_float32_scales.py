@@ -12,7 +12,7 @@ from aisrv.kernels.backends.registry import ASSUME_ALIGNED, FLOAT32_SCALES, find
 from aisrv.kernels.network.load import load_network
 from aisrv.model import TensorType
 from aisrv.protocol.engine_kind import EngineKind
-from tests.support import kernel_backends, mlperf_tiny, scale_models
+from tests.support import kernel_backends, mlperf_tiny, networks, scale_models
 from tests.support.models import random_int8, tflm, tflm_tensors
 from tests.support.network_runs import run_network
 from tests.support.recurrent_models import lstm
@@ -43,18 +43,11 @@ def test_scales_are_multiplied_as_in_the_pinned_tflm(kind: str, name: str) -> No
 @pytest.mark.parametrize("name", kernel_backends.NAMES)
 @pytest.mark.parametrize("kind", [*BOTH])
 def test_scales_in_float32_are_those_of_tensorflow_lite(kind: str, name: str) -> None:
-    tflite_runtime = pytest.importorskip("tflite_runtime.interpreter")
+    pytest.importorskip("tflite_runtime.interpreter")
     model, data = BOTH[kind]()
-    interpreter = tflite_runtime.Interpreter(
-        model_content=model, experimental_op_resolver_type=tflite_runtime.OpResolverType.BUILTIN_REF
-    )
-    interpreter.allocate_tensors()
-    for details, values in zip(interpreter.get_input_details(), data, strict=True):
-        interpreter.set_tensor(details["index"], values)
-    interpreter.invoke()
-    theirs = interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).tobytes()
-    assert outputs(model, data, name + FLOAT32_SCALES) == [theirs]
-    assert outputs(model, data, name) != [theirs]
+    theirs = networks.run(model, *(values.tobytes() for values in data))
+    assert outputs(model, data, name + FLOAT32_SCALES) == theirs
+    assert outputs(model, data, name) != theirs
 
 
 def test_scales_of_svdf_in_float32_make_other_outputs() -> None:

@@ -24,6 +24,7 @@ from aisrv.model.writer import Network, NetworkOperator
 from tests.support import networks
 from tests.support.hostile_models import calling_subgraphs, case
 from tests.support.models import UNIT, constant, single, tensor
+from tests.support.network_runs import run_network
 from tests.support.programs import run_process
 
 BACKEND = ReferenceBackend()
@@ -42,12 +43,6 @@ def changed(operator: int = 0, **fields: object) -> bytes:
     operators = list(network.operators)
     operators[operator] = replace(operators[operator], **fields)  # type: ignore[arg-type]  # by name
     return bytes(replace(network, operators=tuple(operators)))
-
-
-def with_tensor(name: str, change: Callable[[Tensor], Tensor]) -> bytes:
-    network = networks.read(digits.model_bytes())
-    tensors = tuple(change(each) if each.name == name else each for each in network.tensors)
-    return bytes(replace(network, tensors=tensors))
 
 
 def name_of(role: str) -> str:
@@ -109,22 +104,12 @@ def test_arena_has_to_hold_the_tensors_to_the_byte() -> None:
 
 def test_variables_count_as_the_arena_does() -> None:
     variable = Tensor("state", (1, 1000), TensorType.INT8, UNIT, is_variable=True)
-    given = tensor("in", (1, 1000))
-    result = tensor("out", (1, 1000))
-    model = bytes(
-        Network(
-            (given, variable, result),
-            (NetworkOperator(BuiltinOperator.ADD, ("in", "state"), ("out",)),),
-            ("in",),
-            ("out",),
-        )
-    )
+    model = single(BuiltinOperator.ADD, [tensor("in", (1, 1000)), variable], [tensor("out", (1, 1000))])
     with pytest.raises(ArenaTooSmall):
         load_network(model, BACKEND, arena_bytes=2 * 1008 + 999)
     network = load_network(model, BACKEND, arena_bytes=2 * 1008 + 1000)
-    network.inputs[0][:] = memoryview(bytes(range(100)) * 10).cast("b")
-    network.invoke()
-    assert bytes(network.outputs[0]) == bytes(range(100)) * 10
+    data = np.arange(1000, dtype=np.int16).astype(np.int8)
+    assert run_network(network, [data]) == [data.tobytes()]
 
 
 def test_largest_tensor_of_the_schema_is_refused_without_allocating() -> None:
@@ -156,13 +141,9 @@ def test_output_that_nothing_writes() -> None:
 
 
 def test_operator_that_writes_what_it_reads() -> None:
+    one = tensor("in", (4,))
     model = bytes(
-        Network(
-            (tensor("in", (4,)),),
-            (NetworkOperator(BuiltinOperator.ADD, ("in", "in"), ("in",)),),
-            ("in",),
-            ("in",),
-        )
+        Network((one,), (NetworkOperator(BuiltinOperator.ADD, ("in", "in"), ("in",)),), ("in",), ("in",))
     )
     assert refusal(model) == "operator 0 (ADD) has tensor 0 in two roles: outputs must be tensors apart"
 
@@ -177,49 +158,50 @@ def test_operator_that_writes_a_constant() -> None:
 
 def test_model_without_operators_passes_its_input_on() -> None:
     network = load_network(bytes(Network((tensor("in", (4,)),), (), ("in",), ("in",))), BACKEND)
-    network.inputs[0][:] = memoryview(b"abcd").cast("b")
-    network.invoke()
-    assert bytes(network.outputs[0]) == b"abcd"
+    assert run_network(network, [np.frombuffer(b"abcd", np.int8)]) == [b"abcd"]
 
 
 # Parameters.
 
 
+def with_tensor(role: str, **changes: object) -> bytes:
+    """The digits network with other fields of a tensor of operator 0."""
+    network = networks.read(digits.model_bytes())
+    name = name_of(role)
+    tensors = (structs.replace(each, **changes) if each.name == name else each for each in network.tensors)
+    return bytes(replace(network, tensors=tuple(tensors)))
+
+
 @pytest.mark.parametrize("zero_point", [-129, 128, 2**63 - 1, -(2**63)])
 def test_zero_point_outside_of_the_type(zero_point: int) -> None:
-    model = with_tensor(
-        name_of("input"),
-        lambda each: structs.replace(each, quantization=Quantization.per_tensor(1.0, zero_point)),
-    )
+    model = with_tensor("input", quantization=Quantization.per_tensor(1.0, zero_point))
     assert f"has the zero point {zero_point}, outside of its type" in refusal(model)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_scale_that_is_none(scale: float) -> None:
-    model = with_tensor(
-        name_of("input"), lambda each: structs.replace(each, quantization=Quantization.per_tensor(scale, 0))
-    )
+    model = with_tensor("input", quantization=Quantization.per_tensor(scale, 0))
     assert "which must be positive and finite" in refusal(model)
 
 
 def test_input_that_is_not_quantized() -> None:
-    model = with_tensor(name_of("input"), lambda each: structs.replace(each, quantization=None))
+    model = with_tensor("input", quantization=None)
     assert "is not quantized with one scale" in refusal(model)
 
 
-def test_input_of_another_type() -> None:
-    model = with_tensor(name_of("input"), lambda each: structs.replace(each, type=TensorType.INT32))
-    assert refusal(model) == "operator 0 (CONV_2D): input 0 (tensor 0) is INT32, must be INT8 or INT16"
-
-
-def test_output_of_another_type_than_the_input() -> None:
-    model = with_tensor(name_of("input"), lambda each: structs.replace(each, type=TensorType.INT16))
-    assert refusal(model) == "operator 0 (CONV_2D): output 0 (tensor 3) is INT8, must be INT16"
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (TensorType.INT32, "input 0 (tensor 0) is INT32, must be INT8 or INT16"),
+        (TensorType.INT16, "output 0 (tensor 3) is INT8, must be INT16"),
+    ],
+)
+def test_input_of_another_type(kind: TensorType, message: str) -> None:
+    assert refusal(with_tensor("input", type=kind)) == f"operator 0 (CONV_2D): {message}"
 
 
 def test_weights_that_are_computed() -> None:
-    model = with_tensor(name_of("weights"), lambda each: structs.replace(each, data=None))
-    assert "which nothing has written before" in refusal(model)
+    assert "which nothing has written before" in refusal(with_tensor("weights", data=None))
 
 
 def test_single_scale_with_a_stale_dimension_is_accepted() -> None:
@@ -330,9 +312,6 @@ def test_options_gone_wild_agree_in_both_backends(number: int) -> None:
             network = load_network(model, backend, arena_bytes=1 << 20)
         except NetworkError as error:
             return str(error)
-        for buffer in network.inputs:
-            buffer[:] = memoryview(np.arange(len(buffer), dtype=np.uint8).tobytes()).cast("b")
-        network.invoke()
-        return [bytes(buffer) for buffer in network.outputs]
+        return run_network(network, [np.arange(len(buffer), dtype=np.uint8) for buffer in network.inputs])
 
     assert outcome(ReferenceBackend()) == outcome(find_backend("numpy"))

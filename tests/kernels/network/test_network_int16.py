@@ -1,7 +1,5 @@
 """Operators of int16 activations, and of weights of 4 bits, beside TensorFlow Lite Micro: every byte."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,6 @@ from hypothesis import strategies as st
 from tflite import BuiltinOperator
 
 from aisrv.kernels.arithmetic import Rounding
-from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.network.errors import NetworkError
@@ -19,24 +16,17 @@ from aisrv.model.values import Quantization, Tensor
 from tests.support import int16_models
 from tests.support.int16_models import Draw, Drawn
 from tests.support.models import constant, single, tensor, tflm
+from tests.support.network_runs import run_network
 
 SEEDS = st.integers(0, 1 << 32)
 EXAMPLES = settings(max_examples=40, derandomize=True, deadline=None)
 
 
-def outputs(model: bytes, inputs: tuple[np.ndarray[Any, Any], ...], backend: KernelBackend) -> list[bytes]:
-    network = load_network(model, backend)
-    for buffer, data in zip(network.inputs, inputs, strict=True):
-        buffer[:] = memoryview(data.tobytes()).cast("b")
-    network.invoke()
-    return [bytes(buffer) for buffer in network.outputs]
-
-
 def agree(drawn: Drawn) -> None:
     model, inputs = drawn
     expected = tflm(model, *inputs)
-    assert outputs(model, inputs, ReferenceBackend()) == expected
-    assert outputs(model, inputs, NumpyBackend()) == expected
+    for backend in (ReferenceBackend(), NumpyBackend()):
+        assert run_network(load_network(model, backend), inputs) == expected
 
 
 @EXAMPLES
@@ -51,9 +41,16 @@ def test_backends_agree_where_they_round_once() -> None:
     for seed in range(30):
         for draw in int16_models.OPERATORS.values():
             model, inputs = draw(Draw(seed))
-            once = outputs(model, inputs, NumpyBackend(Rounding.SINGLE))
-            assert once == outputs(model, inputs, ReferenceBackend(Rounding.SINGLE))
-            differ += once != outputs(model, inputs, NumpyBackend())
+            once, plain, twice = (
+                run_network(load_network(model, backend), inputs)
+                for backend in (
+                    NumpyBackend(Rounding.SINGLE),
+                    ReferenceBackend(Rounding.SINGLE),
+                    NumpyBackend(),
+                )
+            )
+            assert once == plain
+            differ += once != twice
     assert differ > 0
 
 

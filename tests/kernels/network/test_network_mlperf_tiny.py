@@ -4,14 +4,14 @@ import hashlib
 import json
 from typing import Any
 
-import numpy as np
 import pytest
 
 from aisrv import digits
 from aisrv.kernels.network.load import load_network
 from aisrv.kernels.network.plan import plan_apart
 from tests.support import kernel_backends, mlperf_tiny, networks
-from tests.support.models import tflm_tensors
+from tests.support.models import random_int8, tflm_tensors
+from tests.support.network_runs import run_network
 
 HEADS = {
     "ad01_int8": 768,
@@ -39,9 +39,7 @@ def golden(name: str) -> dict[str, Any]:
 def test_every_operator_has_the_golden_hash(name: str, backend: str) -> None:
     model, expected = mlperf_tiny.model_bytes(name), golden(name)
     network = load_network(model, kernel_backends.shipped_backend(backend), planner=plan_apart)
-    data = np.random.default_rng(7).integers(-128, 128, expected["input_shape"], dtype=np.int8)
-    network.inputs[0][:] = memoryview(data.tobytes()).cast("b")
-    network.invoke()
+    run_network(network, [random_int8(expected["input_shape"], 7)])
     operators = expected["ops_[index,op,out_tensor,shape,sha256_16]"]
     assert [
         [index, operator, tensor, shape, hashlib.sha256(network.tensors[tensor].buffer).hexdigest()[:16]]
@@ -56,12 +54,10 @@ def test_arena_that_is_shared_gives_the_same_result_in_the_bytes_that_tflm_needs
     model, expected = mlperf_tiny.model_bytes(name), golden(name)
     network = load_network(model, kernel_backends.shipped_backend(backend), arena_bytes=HEADS[name])
     assert network.plan.head == HEADS[name]
-    data = np.random.default_rng(7).integers(-128, 128, expected["input_shape"], dtype=np.int8)
+    *_, last_hash = expected["ops_[index,op,out_tensor,shape,sha256_16]"][-1]
     for _ in range(2):  # a run leaves nothing behind that would change the next
-        network.inputs[0][:] = memoryview(data.tobytes()).cast("b")
-        network.invoke()
-        *_, last_hash = expected["ops_[index,op,out_tensor,shape,sha256_16]"][-1]
-        assert hashlib.sha256(network.outputs[0]).hexdigest()[:16] == last_hash
+        (output,) = run_network(network, [random_int8(expected["input_shape"], 7)])
+        assert hashlib.sha256(output).hexdigest()[:16] == last_hash
 
 
 @pytest.mark.parametrize("make", [digits.model_bytes, digits.two_output_model_bytes, networks.mmac_network])
@@ -69,10 +65,8 @@ def test_arena_that_is_shared_gives_the_same_result_in_the_bytes_that_tflm_needs
 def test_every_tensor_equals_that_of_tflm(backend: str, make: Any) -> None:
     model = make()
     network = load_network(model, kernel_backends.shipped_backend(backend), planner=plan_apart)
-    shape = network.model.input_tensors[0].shape
-    data = np.random.default_rng(1).integers(-128, 128, shape, dtype=np.int8)
-    network.inputs[0][:] = memoryview(data.tobytes()).cast("b")
-    network.invoke()
+    data = random_int8(network.model.input_tensors[0].shape, 1)
+    run_network(network, [data])
     made = [index for operator in network.model.operators for index in operator.outputs]
     ours = {index: network.tensors[index].buffer.tobytes() for index in made}
     assert ours == tflm_tensors(model, [data], made)

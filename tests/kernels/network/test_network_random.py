@@ -12,6 +12,7 @@ from aisrv.kernels.network.load import load_network
 from aisrv.model import TensorType
 from aisrv.model.reader import read_model
 from tests.support.models import tflm
+from tests.support.network_runs import run_network
 from tests.support.random_networks import drawn_operators, random_network
 
 pytest.importorskip("tflite_micro", reason="tflite-micro is not installed")
@@ -33,13 +34,6 @@ def installed() -> list[Any]:
 BACKENDS = installed()
 
 
-def outputs(model: bytes, data: np.ndarray[Any, Any], backend: Any) -> list[bytes]:
-    network = load_network(model, backend)
-    network.inputs[0][:] = memoryview(data.tobytes()).cast("b")
-    network.invoke()
-    return [bytes(each) for each in network.outputs]
-
-
 @pytest.mark.parametrize(("activations", "networks"), [(TensorType.INT8, 140), (TensorType.INT16, 60)])
 def test_equals_tflm(activations: TensorType, networks: int) -> None:
     names = st.sampled_from(drawn_operators(activations))
@@ -50,7 +44,7 @@ def test_equals_tflm(activations: TensorType, networks: int) -> None:
         model, data = random_network(seed, activations, steps)
         expected = tflm(model, data, outputs=len(read_model(model).outputs))
         for backend in BACKENDS:
-            assert outputs(model, data, backend) == expected
+            assert run_network(load_network(model, backend), [data]) == expected
 
     compare()
 
@@ -61,7 +55,7 @@ def test_floats_are_tflms_but_for_the_order_of_sums(name: str) -> None:
         model, data = random_network(seed, TensorType.FLOAT32, [("RESHAPE", "UNPACK")[seed % 2], name])
         results = read_model(model).outputs
         for backend in BACKENDS[-1:]:
-            found = outputs(model, data, backend)
+            found = run_network(load_network(model, backend), [data])
             for mine, theirs in zip(found, tflm(model, data, outputs=len(results)), strict=True):
                 close(np.frombuffer(mine, np.float32), np.frombuffer(theirs, np.float32))
 

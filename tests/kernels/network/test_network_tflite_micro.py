@@ -14,6 +14,7 @@ from aisrv.model.dtypes import DTYPES
 from aisrv.model.reader import read_model
 from tests.support import kernel_backends, tflite_micro_models
 from tests.support.models import tflm_tensors
+from tests.support.network_runs import run_network
 
 HEADS = {
     "hello_world_int8": 32,
@@ -47,17 +48,11 @@ def of_tflm(name: str, seed: int) -> dict[int, bytes]:
     return tflm_tensors(model, inputs(model, seed), written)
 
 
-def fill(buffers: tuple[memoryview, ...], data: list[npt.NDArray[Any]]) -> None:
-    for buffer, array in zip(buffers, data, strict=True):
-        buffer[:] = memoryview(array.tobytes()).cast("b")
-
-
 @pytest.mark.parametrize(("name", "backend"), MODELS)
 def test_every_tensor_equals_that_of_tflm(name: str, backend: str) -> None:
     model = tflite_micro_models.model_bytes(name)
     network = load_network(model, kernel_backends.shipped_backend(backend), planner=plan_apart)
-    fill(network.inputs, inputs(model, 1))
-    network.invoke()
+    run_network(network, inputs(model, 1))
     expected = of_tflm(name, 1)
     assert {index: network.tensors[index].buffer.tobytes() for index in expected} == expected
 
@@ -67,10 +62,8 @@ def test_the_output_is_tflms_in_an_arena_with_tflms_head(name: str, backend: str
     model = tflite_micro_models.model_bytes(name)
     network = load_network(model, kernel_backends.shipped_backend(backend))
     assert network.plan.head == HEADS[name]
-    fill(network.inputs, inputs(model, 2))
-    network.invoke()
     expected = of_tflm(name, 2)
-    assert [bytes(each) for each in network.outputs] == [expected[index] for index in network.model.outputs]
+    assert run_network(network, inputs(model, 2)) == [expected[index] for index in network.model.outputs]
 
 
 def test_an_lstm_of_tensorflow_lite_is_off_by_one_here_and_there() -> None:

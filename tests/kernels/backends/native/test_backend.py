@@ -38,7 +38,9 @@ from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.kernels.backends.numpy.test_backend import CONVOLUTIONS, PICTURES, POOLS, WIDE, resized
 from tests.support import mlperf_tiny, tflite_micro_models
+from tests.support.models import random_int8
 from tests.support.native import library, need_variant
+from tests.support.network_runs import run_network
 from tests.support.operators import METHODS, Case, Draw, values, words
 
 NETWORKS = (*mlperf_tiny.NAMES, "person_detect", "micro_speech_quantized")
@@ -322,12 +324,9 @@ def test_networks_equal_numpys(name: str, variant: Variant) -> None:
     model = network(name)
     ours = load_network(model, native(variant), planner=plan_apart)
     numpys = load_network(model, NumpyBackend(), planner=plan_apart)
-    chance = np.random.default_rng(5)
-    for _ in range(3):
-        data = chance.integers(-128, 128, len(ours.inputs[0]), np.int8)
-        ours.inputs[0][:] = numpys.inputs[0][:] = memoryview(data.data).cast("b")
-        ours.invoke()
-        numpys.invoke()
+    for seed in range(3):
+        for each in (ours, numpys):
+            run_network(each, [random_int8([len(each.inputs[0])], seed)])
         for operator, other in zip(ours.operators, numpys.operators, strict=True):
             for tensor, same in zip(operator.outputs, other.outputs, strict=True):
                 assert bytes(tensor.buffer) == bytes(same.buffer), str(operator)
@@ -346,13 +345,9 @@ def test_network_is_one_call(name: str, variant: Variant) -> None:
 def test_threads_change_nothing(name: str, threads: int, variant: Variant) -> None:
     model = network(name)
     alone, together = load_network(model, native(variant)), load_network(model, native(variant, threads))
-    chance = np.random.default_rng(6)
-    for _ in range(3):
-        data = chance.integers(-128, 128, len(alone.inputs[0]), np.int8)
-        alone.inputs[0][:] = together.inputs[0][:] = memoryview(data.data).cast("b")
-        alone.invoke()
-        together.invoke()
-        assert bytes(together.outputs[0]) == bytes(alone.outputs[0])
+    for seed in range(3):
+        data = random_int8([len(alone.inputs[0])], seed)
+        assert run_network(together, [data]) == run_network(alone, [data])
 
 
 # The backend itself.

@@ -72,31 +72,18 @@ def test_groups(
 
 @FEW
 @given(
-    st.tuples(few, few, few),
-    st.tuples(st.integers(1, 4), st.integers(1, 4)),
-    st.tuples(few, few),
-    st.sampled_from([Padding.SAME, Padding.VALID]),
-    few,
-    scales,
-    zero_points,
-    scales,
-    seeds,
+    inputs=st.tuples(few, few, few),
+    taps=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    strides=st.tuples(few, few),
+    padding=st.sampled_from([Padding.SAME, Padding.VALID]),
+    filters=few,
+    scale=scales,
+    zero=zero_points,
+    out_scale=scales,
+    seed=seeds,
 )
-def test_transposed(
-    inputs: tuple[int, int, int],
-    taps: tuple[int, int],
-    strides: tuple[int, int],
-    padding: int,
-    filters: int,
-    scale: float,
-    zero: int,
-    out_scale: float,
-    seed: int,
-) -> None:
-    random = np.random.default_rng(seed)
-    model = transposed(
-        random, inputs, taps, strides, padding, filters, scale=scale, zero=zero, out_scale=out_scale
-    )
+def test_transposed(inputs: tuple[int, int, int], seed: int, **layer: Any) -> None:
+    model = transposed(np.random.default_rng(seed), inputs, **layer)
     agree(model, random_int8((2, *inputs), seed))
 
 

@@ -18,44 +18,22 @@ from tests.support.recurrent_models import lstm
 
 @FEW
 @given(
-    st.integers(1, 3),
-    st.integers(1, 4),
-    st.integers(1, 6),
-    st.integers(1, 6),
-    st.tuples(st.floats(2**-8, 0.25, width=32), st.floats(2**-8, 2**-6, width=32)),
-    st.tuples(st.integers(-128, 127), st.integers(-128, 127)),
-    st.integers(8, 15),
-    st.floats(2**-8, 2**-3),
-    st.booleans(),
-    st.sampled_from([0.0, 0.5, 10.0]),
-    st.integers(0, 99),
+    batch=st.integers(1, 3),
+    steps=st.integers(1, 4),
+    size=st.integers(1, 6),
+    units=st.integers(1, 6),
+    scales=st.tuples(st.floats(2**-8, 0.25, width=32), st.floats(2**-8, 2**-6, width=32)),
+    zeros=st.tuples(st.integers(-128, 127), st.integers(-128, 127)),
+    cell_bits=st.integers(8, 15),
+    weight_scale=st.floats(2**-8, 2**-3),
+    options=st.fixed_dictionaries(
+        {"time_major": st.booleans(), "cell_clip": st.sampled_from([0.0, 0.5, 10.0])}
+    ),
+    seed=st.integers(0, 99),
 )
-def test_runs(
-    batch: int,
-    steps: int,
-    size: int,
-    units: int,
-    scales: tuple[float, float],
-    zeros: tuple[int, int],
-    cell_bits: int,
-    weight_scale: float,
-    is_time_major: bool,
-    clip: float,
-    seed: int,
-) -> None:
-    model = lstm(
-        batch=batch,
-        steps=steps,
-        size=size,
-        units=units,
-        scales=scales,
-        zeros=zeros,
-        cell_bits=cell_bits,
-        weight_scale=weight_scale,
-        options={"time_major": is_time_major, "cell_clip": clip},
-        seed=seed,
-    )
-    shape = (steps, batch, size) if is_time_major else (batch, steps, size)
+def test_runs(batch: int, steps: int, size: int, options: dict[str, Any], seed: int, **layer: Any) -> None:
+    model = lstm(batch=batch, steps=steps, size=size, options=options, seed=seed, **layer)
+    shape = (steps, batch, size) if options["time_major"] else (batch, steps, size)
     agree_in_turn(model, [[random_int8(shape, seed + run)] for run in range(3)])
 
 

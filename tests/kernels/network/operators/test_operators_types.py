@@ -12,6 +12,7 @@ from tflite import TensorType
 from aisrv.model.dtypes import DTYPES
 from aisrv.model.values import Tensor
 from aisrv.model.values import TensorType as T
+from tests.support import networks
 from tests.support.models import constant, single, tensor
 from tests.support.network_runs import agree, loaded, run_network
 
@@ -119,20 +120,11 @@ def test_types_of_tensorflow_lite_micro(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*TFLITE_ALONE])
 def test_types_of_tensorflow_lite_alone(name: str) -> None:
-    tflite_runtime = pytest.importorskip("tflite_runtime.interpreter")
+    pytest.importorskip("tflite_runtime.interpreter")
     layout = LAYOUTS[name]
     for kind in TFLITE_ALONE[name]:
         model, data = model_of(layout, kind), data_of(layout, kind)
-        interpreter = tflite_runtime.Interpreter(
-            model_content=model, experimental_op_resolver_type=tflite_runtime.OpResolverType.BUILTIN_REF
-        )
-        interpreter.allocate_tensors()
-        for details, values in zip(interpreter.get_input_details(), data, strict=True):
-            interpreter.set_tensor(details["index"], values)
-        interpreter.invoke()
-        theirs = [
-            interpreter.get_tensor(details["index"]).tobytes() for details in interpreter.get_output_details()
-        ]
+        theirs = networks.run(model, *(values.tobytes() for values in data))
         assert run_network(loaded(model), data) == theirs, kind
 
 

@@ -1,5 +1,7 @@
 """SVDF beside TensorFlow Lite Micro: every byte of the outputs of several runs, as the state grows."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,38 +21,18 @@ zero_points = st.integers(-128, 127)
 
 @FEW
 @given(
-    few,
-    st.integers(1, 8),
-    few,
-    st.integers(1, 3),
-    few,
-    st.sampled_from([TensorType.INT8, TensorType.INT16]),
-    st.tuples(scales, scales, scales, scales, scales),
-    st.tuples(zero_points, st.just(0), zero_points),
-    st.integers(0, 99),
+    batch=few,
+    size=st.integers(1, 8),
+    units=few,
+    rank=st.integers(1, 3),
+    memory=few,
+    kind=st.sampled_from([TensorType.INT8, TensorType.INT16]),
+    scales=st.tuples(scales, scales, scales, scales, scales),
+    zeros=st.tuples(zero_points, st.just(0), zero_points),
+    seed=st.integers(0, 99),
 )
-def test_runs(
-    batch: int,
-    size: int,
-    units: int,
-    rank: int,
-    memory: int,
-    kind: TensorType,
-    scales: tuple[float, ...],
-    zeros: tuple[int, int, int],
-    seed: int,
-) -> None:
-    model = svdf(
-        batch=batch,
-        size=size,
-        units=units,
-        rank=rank,
-        memory=memory,
-        kind=kind,
-        scales=scales,
-        zeros=zeros,
-        seed=seed,
-    )
+def test_runs(batch: int, size: int, memory: int, seed: int, **layer: Any) -> None:
+    model = svdf(batch=batch, size=size, memory=memory, seed=seed, **layer)
     agree_in_turn(model, [[random_int8((batch, size), seed + run)] for run in range(memory + 2)])
 
 

@@ -2,8 +2,7 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 import pytest
 import trio
@@ -22,28 +21,10 @@ from aisrv.model.errors import LoadResult
 from aisrv.model.reader import read_model
 from aisrv.protocol.memory_map import MemoryRegion, ModelMemory
 from tests.support import mlperf_tiny, networks, puppet
+from tests.support.engines import ARENA, open_engine, run_once
 
-KIB = 1024
-ARENA = 448 * KIB
-EXTERNAL = 16 * KIB * KIB
 OPERATORS = 6
 """Operators of the digits network."""
-
-
-@asynccontextmanager
-async def open_engine(
-    runner: RunnerFactory = inline,
-    *,
-    arena_bytes: int = ARENA,
-    external_bytes: int = EXTERNAL,
-    device: DeviceModel | None = None,
-) -> AsyncIterator[InferenceEngine]:
-    engine = InferenceEngine(runner, arena_bytes=arena_bytes, external_bytes=external_bytes, device=device)
-    try:
-        yield engine
-    finally:
-        with trio.CancelScope(shield=True):
-            await engine.unload_model()
 
 
 async def load_digits(engine: InferenceEngine) -> None:
@@ -95,6 +76,8 @@ async def test_an_engine_starts_without_a_model() -> None:
     async with open_engine() as engine:
         assert_no_model(engine)
         assert await engine.print_profiler_summary() == "No model is loaded.\n"
+        await engine.unload_model()
+        assert_no_model(engine)
 
 
 async def test_without_a_model_nothing_runs() -> None:
@@ -107,12 +90,6 @@ async def test_without_a_model_nothing_runs() -> None:
             engine.output(0)
 
 
-async def test_unloading_nothing_is_fine() -> None:
-    async with open_engine() as engine:
-        await engine.unload_model()
-        assert_no_model(engine)
-
-
 # Load and run.
 
 
@@ -122,9 +99,7 @@ async def test_load_and_invoke(runner: RunnerFactory) -> None:
         await load_digits(engine)
         assert (engine.input_count, engine.output_count) == (1, 1)
         for digit in digits.test_images()[:3]:
-            engine.input(0)[:] = digit.image
-            await engine.invoke()
-            assert [bytes(engine.output(0))] == networks.run(digits.model_bytes(), digit.image)
+            assert await run_once(engine, digit.image) == networks.run(digits.model_bytes(), digit.image)
 
 
 async def test_the_model_is_the_file_read() -> None:
@@ -296,59 +271,35 @@ async def test_a_dead_process_is_an_invoke_error_and_the_model_stays() -> None:
 # Memory.
 
 
-async def test_memory_map_in_the_arena() -> None:
+@pytest.mark.parametrize("memory", ModelMemory)
+async def test_memory_map(memory: ModelMemory) -> None:
     model = digits.model_bytes()
+    size, used = (len(model), 0) if memory is ModelMemory.EXT else (-(-len(model) // 4) * 4,) * 2
     async with open_engine() as engine:
-        await engine.load_model(model, ModelMemory.ARENA)
+        await engine.load_model(model, memory)
         assert engine.memory_map is not None
-        size = -(-len(model) // 4) * 4
-        assert engine.memory_map.model == MemoryRegion(ModelMemory.ARENA, 0, size)
-        assert engine.memory_map.tensor_arena == MemoryRegion(ModelMemory.ARENA, size, ARENA - size)
+        assert engine.memory_map.model == MemoryRegion(memory, 0, size)
+        assert engine.memory_map.tensor_arena == MemoryRegion(ModelMemory.ARENA, used, ARENA - used)
 
 
-async def test_memory_map_in_external_memory() -> None:
+@pytest.mark.parametrize(
+    ("memory", "name"), [(ModelMemory.ARENA, "arena_bytes"), (ModelMemory.EXT, "external_bytes")]
+)
+async def test_the_smallest_memory(memory: ModelMemory, name: str) -> None:
     model = digits.model_bytes()
-    async with open_engine() as engine:
-        await engine.load_model(model, ModelMemory.EXT)
-        assert engine.memory_map is not None
-        assert engine.memory_map.model == MemoryRegion(ModelMemory.EXT, 0, len(model))
-        assert engine.memory_map.tensor_arena == MemoryRegion(ModelMemory.ARENA, 0, ARENA)
-
-
-@pytest.mark.parametrize("missing", [0, 1])
-async def test_the_smallest_arena(missing: int) -> None:
-    need = arena_need(read_model(digits.model_bytes())).total
-    async with open_engine(arena_bytes=need - missing) as engine:
-        if missing:
-            with pytest.raises(MemoryShortage) as caught:
-                await load_digits(engine)
-            assert (caught.value.memory, caught.value.missing) == (ModelMemory.ARENA, 1)
-            assert caught.value.load_result is LoadResult.TENSORS_DO_NOT_FIT
-        else:
+    need = arena_need(read_model(model)).total if memory is ModelMemory.ARENA else len(model)
+    async with open_engine(inline, **{name: need}) as engine:
+        await load_digits(engine)
+        assert engine.model is not None
+    async with open_engine(inline, **{name: need - 1}) as engine:
+        with pytest.raises(MemoryShortage) as caught:
             await load_digits(engine)
-            assert engine.model is not None
-
-
-@pytest.mark.parametrize("missing", [0, 1])
-async def test_the_smallest_external_memory(missing: int) -> None:
-    async with open_engine(external_bytes=len(digits.model_bytes()) - missing) as engine:
-        if missing:
-            with pytest.raises(MemoryShortage) as caught:
-                await load_digits(engine)
-            assert (caught.value.memory, caught.value.missing) == (ModelMemory.EXT, 1)
-        else:
-            await load_digits(engine)
-            assert engine.model is not None
+        assert (caught.value.memory, caught.value.missing) == (memory, 1)
+        tensors = memory is ModelMemory.ARENA
+        assert caught.value.load_result is (LoadResult.TENSORS_DO_NOT_FIT if tensors else LoadResult.OTHER)
 
 
 # Timings.
-
-
-async def test_timings_are_zeros_until_the_first_run() -> None:
-    async with open_engine() as engine:
-        await load_digits(engine)
-        assert engine.timings == (0,) * OPERATORS
-        assert await engine.print_profiler_summary() == "The model has not run yet.\n"
 
 
 async def test_timings_are_the_device_s() -> None:
@@ -365,13 +316,12 @@ async def test_timings_are_the_device_s() -> None:
 
 async def test_a_model_in_the_arena_has_its_parameters_there() -> None:
     device = DeviceModel(reference_mhz=175)
-    engine = InferenceEngine(inline, arena_bytes=1 << 20, external_bytes=1 << 20, device=device)
     found = []
-    for memory in ModelMemory:
-        await engine.load_model(digits.model_bytes(), memory)
-        await engine.invoke()
-        found.append(sum(engine.timings))
-    await engine.unload_model()
+    async with open_engine(device=device) as engine:
+        for memory in ModelMemory:
+            await engine.load_model(digits.model_bytes(), memory)
+            await engine.invoke()
+            found.append(sum(engine.timings))
     in_arena, external = found
     assert in_arena == pytest.approx(41_390 * 1.75, abs=6)
     assert external > 1.2 * in_arena
@@ -389,11 +339,12 @@ async def test_the_profiler_summary_has_the_host_s_time_beside_the_device_s() ->
 
 async def test_a_new_model_has_not_run() -> None:
     async with open_engine() as engine:
-        await load_digits(engine)
-        await engine.invoke()
-        await load_digits(engine)
-        assert engine.host_seconds is None
-        assert engine.timings == (0,) * OPERATORS
+        for _ in range(2):
+            await load_digits(engine)
+            assert engine.host_seconds is None
+            assert engine.timings == (0,) * OPERATORS
+            assert await engine.print_profiler_summary() == "The model has not run yet.\n"
+            await engine.invoke()
 
 
 # The log.
@@ -401,15 +352,9 @@ async def test_a_new_model_has_not_run() -> None:
 
 async def test_what_an_interpreter_prints_goes_to_the_log() -> None:
     lines: list[str] = []
-
-    engine = InferenceEngine(
-        lambda log: IsolatedPuppet("print", log),
-        arena_bytes=ARENA,
-        external_bytes=EXTERNAL,
-        log=lines.append,
-    )
-    with pytest.raises(ModelError, match="input 0 has 64 bytes in the file, 16 in the interpreter"):
-        await load_digits(engine)
+    async with open_engine(lambda log: IsolatedPuppet("print", log), log=lines.append) as engine:
+        with pytest.raises(ModelError, match="input 0 has 64 bytes in the file, 16 in the interpreter"):
+            await load_digits(engine)
     assert lines == ["hello\nworld\n"]
 
 
@@ -427,9 +372,8 @@ async def test_model_with_more_than_a_tenth_of_estimates_is_told_in_the_log(
     model: Callable[[], bytes], lines: list[str]
 ) -> None:
     logged: list[str] = []
-    engine = InferenceEngine(inline, arena_bytes=1 << 20, external_bytes=1 << 20, log=logged.append)
-    await engine.load_model(model(), ModelMemory.ARENA)
-    await engine.unload_model()
+    async with open_engine(log=logged.append) as engine:
+        await engine.load_model(model(), ModelMemory.ARENA)
     assert logged == lines
 
 

@@ -1,8 +1,5 @@
 """Variable tensors: they keep their values from run to run, and a reset gives them their first ones."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
 
 from aisrv import digits
@@ -11,35 +8,19 @@ from aisrv.inference.process.inline import InlineInterpreter, inline
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks
+from tests.support.engines import open_engine, run_once
 
 ONE = networks.floats(1, 2, 3, 4)
-SUMS = [ONE, networks.floats(2, 4, 6, 8), networks.floats(3, 6, 9, 12)]
-FACTORIES = pytest.mark.parametrize("factory", [isolated, inline])
 
 
-@asynccontextmanager
-async def engine_with(factory: RunnerFactory, model: bytes) -> AsyncIterator[InferenceEngine]:
-    engine = InferenceEngine(factory, arena_bytes=1 << 17, external_bytes=1 << 17)
-    await engine.load_model(model, ModelMemory.EXT)
-    try:
-        yield engine
-    finally:
-        await engine.unload_model()
-
-
-async def run(engine: InferenceEngine, data: bytes) -> bytes:
-    engine.input(0)[:] = data
-    await engine.invoke()
-    return bytes(engine.output(0))
-
-
-@FACTORIES
+@pytest.mark.parametrize("factory", [isolated, inline])
 async def test_reset_leaves_inputs_and_outputs(factory: RunnerFactory) -> None:
-    async with engine_with(factory, networks.summing_network()) as engine:
-        await run(engine, ONE)
-        await run(engine, ONE)
+    async with open_engine(factory) as engine:
+        await engine.load_model(networks.summing_network(), ModelMemory.EXT)
+        await run_once(engine, ONE)
+        await run_once(engine, ONE)
         await engine.reset_variables()
-        assert (bytes(engine.input(0)), bytes(engine.output(0))) == (ONE, SUMS[1])
+        assert (bytes(engine.input(0)), bytes(engine.output(0))) == (ONE, networks.floats(2, 4, 6, 8))
         await engine.invoke()
         assert bytes(engine.output(0)) == ONE
 
@@ -51,7 +32,8 @@ async def test_reset_without_variables_keeps_the_process() -> None:
         runners.append(IsolatedInterpreter(lambda _: None))
         return runners[-1]
 
-    async with engine_with(factory, digits.model_bytes()) as engine:
+    async with open_engine(factory) as engine:
+        await engine.load_model(digits.model_bytes(), ModelMemory.EXT)
         before = runners[0].pid
         await engine.reset_variables()
         assert runners[0].pid == before is not None

@@ -2,17 +2,24 @@
 
 import os
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
+import trio
 
-from aisrv.inference.engine import InferenceEngine, Runner, Runners
+from aisrv.inference.engine import InferenceEngine, Runner, RunnerFactory, Runners
 from aisrv.inference.interpreter import LogSink
-from aisrv.inference.process.inline import InlineInterpreter
+from aisrv.inference.process.inline import InlineInterpreter, inline
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
 from aisrv.protocol.engine_kind import EngineKind
+
+ARENA: Final = 448 * 1024
+
+RunnerT = TypeVar("RunnerT", bound=Runner)
 
 
 def _find_xmos_tools() -> None:
@@ -68,6 +75,30 @@ def inline_as(kind: str) -> Runners:
         return InlineInterpreter(EngineKind(kind))
 
     return run
+
+
+@asynccontextmanager
+async def open_engine(
+    runner: RunnerFactory = inline, *, arena_bytes: int = ARENA, external_bytes: int = 1 << 24, **more: Any
+) -> AsyncIterator[InferenceEngine]:
+    """An engine, unloaded at the end of the block."""
+    engine = InferenceEngine(runner, arena_bytes=arena_bytes, external_bytes=external_bytes, **more)
+    try:
+        yield engine
+    finally:
+        with trio.CancelScope(shield=True):
+            await engine.unload_model()
+
+
+@asynccontextmanager
+async def loaded(runner: RunnerT, model: bytes, arena_bytes: int = ARENA) -> AsyncIterator[RunnerT]:
+    """A runner with a model, closed at the end of the block."""
+    await runner.load(model, arena_bytes)
+    try:
+        yield runner
+    finally:
+        with trio.CancelScope(shield=True):
+            await runner.close()
 
 
 async def run_once(runner: Runner | InferenceEngine, *inputs: bytes) -> list[bytes]:

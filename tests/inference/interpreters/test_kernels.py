@@ -9,6 +9,7 @@ import pytest
 from aisrv import digits
 from aisrv.board import Board, EngineSpec
 from aisrv.cli.options.dump import dump_tensors
+from aisrv.inference.engine import Runner
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import create_interpreter
 from aisrv.inference.interpreters.kernels import KernelsInterpreter
@@ -28,8 +29,7 @@ from tests.support import (
     networks,
     wake_words,
 )
-
-ARENA = 448 * 1024
+from tests.support.engines import ARENA, loaded, run_once
 
 
 def image(number: int = 0) -> bytes:
@@ -46,25 +46,21 @@ def test_the_options_of_a_kind_are_the_interpreters() -> None:
         interpreter.load(digits.model_bytes(), ARENA)
 
 
+async def check_digits(runner: Runner) -> None:
+    async with loaded(runner, digits.model_bytes()):
+        for number in range(3):
+            expected = networks.run(digits.model_bytes(), image(number))
+            assert await run_once(runner, image(number)) == expected
+
+
 @pytest.mark.parametrize("kind", ["kernels", "kernels:reference", "kernels:numpy"])
 async def test_runner_in_this_process_equals_the_reference(kind: str) -> None:
-    runner = InlineInterpreter(EngineKind.parse(kind))
-    await runner.load(digits.model_bytes(), ARENA)
-    for number in range(3):
-        runner.input(0)[:] = image(number)
-        await runner.invoke()
-        assert [bytes(runner.output(0))] == networks.run(digits.model_bytes(), image(number))
+    await check_digits(InlineInterpreter(EngineKind.parse(kind)))
 
 
 async def test_threads_of_a_worker_start_before_its_sandbox() -> None:
     native.library()
-    runner = IsolatedInterpreter(lambda _text: None, EngineKind("kernels", "native+threads=3"))
-    await runner.load(digits.model_bytes(), ARENA)
-    for number in range(3):
-        runner.input(0)[:] = image(number)
-        await runner.invoke()
-        assert [bytes(runner.output(0))] == networks.run(digits.model_bytes(), image(number))
-    await runner.close()
+    await check_digits(IsolatedInterpreter(print, EngineKind("kernels", "native+threads=3")))
 
 
 # int16 activations and weights of 4 bits.
@@ -83,7 +79,7 @@ async def test_networks_of_int16_and_int4_equal_tflm(backend: str) -> None:
         for engine in (f"kernels:{backend}", "tflm"):
             runner = InlineInterpreter(EngineKind.parse(engine))
             await runner.load(model, ARENA)
-            results.append(await engines.run_once(runner, data.tobytes()))
+            results.append(await run_once(runner, data.tobytes()))
         assert results[0] == results[1]
         assert len(set(results[0][0])) > 2
 
@@ -188,13 +184,10 @@ def test_every_tensor_of_streaming_models_equals_that_of_tflm_from_run_to_run(pa
 async def test_device_writes_tensors_from_its_worker(tmp_path: Path) -> None:
     folder = tmp_path / "tensors"
     (board,) = dump_tensors([Board(engines=(EngineSpec(kind=EngineKind("kernels")),))], folder)
-    runner = IsolatedInterpreter(lambda _text: None, board.engines[0].kind)
-    await runner.load(digits.model_bytes(), ARENA)
-    runner.input(0)[:] = image()
-    await runner.invoke()
+    async with loaded(IsolatedInterpreter(print, board.engines[0].kind), digits.model_bytes()) as runner:
+        outputs = await run_once(runner, image())
     (scores,) = (folder / "000001").glob("005-SOFTMAX-*.npy")
-    assert np.load(scores).tobytes() == bytes(runner.output(0))
-    await runner.close()
+    assert [np.load(scores).tobytes()] == outputs
 
 
 async def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
@@ -209,9 +202,8 @@ async def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
 async def test_tensors_larger_than_what_a_worker_may_print_are_written(tmp_path: Path, elements: int) -> None:
     """The limit on what a worker prints is none on the tensors that it writes."""
     folder = tmp_path / "tensors"
-    runner = IsolatedInterpreter(lambda _text: None, EngineKind("kernels", tensor_folder=folder))
-    await runner.load(networks.adding_network(1, 1, elements), 1 << 22)
-    await runner.invoke()
-    await runner.close()
+    runner = IsolatedInterpreter(print, EngineKind("kernels", tensor_folder=folder))
+    async with loaded(runner, networks.adding_network(1, 1, elements), 1 << 22):
+        await runner.invoke()
     sizes = sorted(file.stat().st_size for file in (folder / "000001").iterdir())
     assert sizes[-1] == elements + 128

@@ -27,6 +27,7 @@ from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
 from tests.support import mlperf_tiny, networks
+from tests.support.engines import ARENA, loaded, run_once
 from tests.support.relocatable import (
     DIGITS_FPU,
     DIGITS_M33,
@@ -38,7 +39,6 @@ from tests.support.relocatable import (
 
 pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
-ARENA = 448 * 1024
 PICTURE = digits.test_images()[0].image
 EXPECTED = networks.run(digits.model_bytes(), PICTURE)
 
@@ -53,32 +53,25 @@ def patched_run(code: bytes) -> bytes:
 
 @pytest.mark.parametrize("kind", ["relocatable", "relocatable:cortex-m4", "relocatable::copy"])
 async def test_in_this_process(kind: str) -> None:
-    runner = InlineInterpreter(EngineKind.parse(kind))
-    await runner.load(digits_image(), ARENA)
-    for digit in digits.test_images()[:5]:
-        runner.input(0)[:] = digit.image
-        await runner.invoke()
-        assert [bytes(runner.output(0))] == networks.run(digits.model_bytes(), digit.image)
+    async with loaded(InlineInterpreter(EngineKind.parse(kind)), digits_image()) as runner:
+        for digit in digits.test_images()[:5]:
+            assert await run_once(runner, digit.image) == networks.run(digits.model_bytes(), digit.image)
 
 
 async def test_on_a_core_with_an_fpu() -> None:
     runner = InlineInterpreter(EngineKind("relocatable", core="cortex-m7"))
-    await runner.load(read(DIGITS_FPU), ARENA)
-    runner.input(0)[:] = PICTURE
-    await runner.invoke()
-    assert [bytes(runner.output(0))] == EXPECTED
+    async with loaded(runner, read(DIGITS_FPU)):
+        assert await run_once(runner, PICTURE) == EXPECTED
 
 
 async def test_fetches_of_each_run_are_counted_in_the_log() -> None:
     printed: list[str] = []
     runner = IsolatedInterpreter(printed.append, EngineKind.parse("relocatable::counted"))
-    await runner.load(digits_image(), ARENA)
-    for _ in range(2):
-        runner.input(0)[:] = bytes(len(PICTURE))  # a run may overwrite it
-        await runner.invoke()
+    async with loaded(runner, digits_image()):
+        for _ in range(2):
+            await run_once(runner, bytes(len(PICTURE)))  # a run may overwrite it
     expected = f"execute in place: {count_fetches(Image.from_bytes(digits_image()))}\n"
     assert printed == [expected, expected]
-    await runner.close()
 
 
 async def test_counting_ends_at_its_limit_and_the_run_goes_on(
@@ -88,9 +81,7 @@ async def test_counting_ends_at_its_limit_and_the_run_goes_on(
     runner = InlineInterpreter(EngineKind.parse("relocatable::counted"))
     await runner.load(digits_image(), ARENA)
     for _ in range(2):
-        runner.input(0)[:] = PICTURE
-        await runner.invoke()
-        assert [bytes(runner.output(0))] == EXPECTED
+        assert await run_once(runner, PICTURE) == EXPECTED
         counted = re.fullmatch(
             r"execute in place: ([\d,]+) hits, ([\d,]+) misses .*; the rest of the run was not counted, "
             r"aisrv-flash reloc fetches counts all of it\n",
@@ -106,38 +97,31 @@ async def test_keyword_spotting_is_counted_as_a_whole() -> None:
     printed: list[str] = []
     image = fresh_image(mlperf_tiny.model_bytes("kws_ref_model"), Variant(Core.CORTEX_M4))
     runner = IsolatedInterpreter(printed.append, EngineKind.parse("relocatable::counted"))
-    await runner.load(image, ARENA)
-    runner.input(0)[:] = bytes(490)
-    await runner.invoke()
+    async with loaded(runner, image):
+        await run_once(runner, bytes(490))
     (line,) = printed
     assert re.fullmatch(r"execute in place: [\d,]+ hits, [\d,]+ misses \(.* %\), .* bytes from flash\n", line)
-    await runner.close()
 
 
 async def test_the_kernel_backend_in_a_worker() -> None:
-    runner = IsolatedInterpreter(lambda _text: None, EngineKind.parse("kernels:relocatable"))
-    await runner.load(digits.model_bytes(), ARENA)
-    runner.input(0)[:] = PICTURE
-    await runner.invoke()
-    assert [bytes(runner.output(0))] == EXPECTED
-    await runner.close()
+    runner = IsolatedInterpreter(print, EngineKind.parse("kernels:relocatable"))
+    async with loaded(runner, digits.model_bytes()):
+        assert await run_once(runner, PICTURE) == EXPECTED
 
 
 async def test_an_endless_run_is_stopped_and_the_next_one_starts_anew() -> None:
-    runner = IsolatedInterpreter(lambda _text: None, EngineKind("relocatable"), Limits(invoke_seconds=0.5))
-    await runner.load(patched_run(b"\xfe\xe7"), ARENA)
-    for _ in range(2):
-        with pytest.raises(InvokeError, match=r"took more than 0\.5 s"):
-            await runner.invoke()
-    await runner.close()
+    runner = IsolatedInterpreter(print, EngineKind("relocatable"), Limits(invoke_seconds=0.5))
+    async with loaded(runner, patched_run(b"\xfe\xe7")):
+        for _ in range(2):
+            with pytest.raises(InvokeError, match=r"took more than 0\.5 s"):
+                await runner.invoke()
 
 
 async def test_code_that_goes_astray_is_an_error() -> None:
-    runner = IsolatedInterpreter(lambda _text: None, EngineKind("relocatable"))
-    await runner.load(patched_run(b"\x00\x20\x00\x47"), ARENA)
-    with pytest.raises(InvokeError, match="run: the code faulted at 0x0"):
-        await runner.invoke()
-    await runner.close()
+    runner = IsolatedInterpreter(print, EngineKind("relocatable"))
+    async with loaded(runner, patched_run(b"\x00\x20\x00\x47")):
+        with pytest.raises(InvokeError, match="run: the code faulted at 0x0"):
+            await runner.invoke()
 
 
 @pytest.mark.parametrize(

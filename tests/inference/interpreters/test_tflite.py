@@ -2,16 +2,15 @@
 
 import random
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 import pytest
-import trio
 from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
-from aisrv.inference.engine import Runner, RunnerFactory
+from aisrv.inference.engine import RunnerFactory
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import TensorLayout
 from aisrv.inference.interpreters.tflite import TfliteInterpreter
@@ -22,23 +21,12 @@ from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.support import networks
 from tests.support.amounts import some
+from tests.support.engines import ARENA, loaded
 from tests.support.engines import run_once as run
 from tests.support.programs import run_process
 
 RUNNERS = pytest.mark.parametrize("factory", [isolated, inline])
-ARENA = 448 * 1024
 _UNIT = Quantization.per_tensor(1.0, 0)
-
-
-@asynccontextmanager
-async def loaded(factory: RunnerFactory, model: bytes) -> AsyncIterator[Runner]:
-    runner = factory(lambda _text: None)
-    await runner.load(model, ARENA)
-    try:
-        yield runner
-    finally:
-        with trio.CancelScope(shield=True):
-            await runner.close()
 
 
 def scatter_network() -> bytes:
@@ -81,7 +69,7 @@ def random_bytes(size: int, seed: int = 1) -> bytes:
 @RUNNERS
 async def test_digits(factory: RunnerFactory) -> None:
     model = digits.model_bytes()
-    async with loaded(factory, model) as runner:
+    async with loaded(factory(print), model) as runner:
         assert runner.layout == TensorLayout((64,), (10,))
         for digit in digits.test_images()[:20]:
             assert await run(runner, digit.image) == networks.run(model, digit.image)
@@ -91,14 +79,14 @@ async def test_digits(factory: RunnerFactory) -> None:
 async def test_a_model_of_4_mib(factory: RunnerFactory) -> None:
     model = networks.big_network()
     row = random_bytes(networks.BIG_INPUT_BYTES)
-    async with loaded(factory, model) as runner:
+    async with loaded(factory(print), model) as runner:
         assert await run(runner, row) == networks.run(model, row)
 
 
 @RUNNERS
 async def test_inputs_keep_their_values(factory: RunnerFactory) -> None:
     image = digits.test_images()[0].image
-    async with loaded(factory, digits.model_bytes()) as runner:
+    async with loaded(factory(print), digits.model_bytes()) as runner:
         first = await run(runner, image)
         assert bytes(runner.input(0)) == image
         assert await run(runner) == first
@@ -106,7 +94,7 @@ async def test_inputs_keep_their_values(factory: RunnerFactory) -> None:
 
 @RUNNERS
 async def test_elements_of_four_bytes(factory: RunnerFactory) -> None:
-    async with loaded(factory, scatter_network()) as runner:
+    async with loaded(factory(print), scatter_network()) as runner:
         assert runner.layout == TensorLayout((4,), (16,))
         assert await run(runner, b"\2\0\0\0") == [bytes(8) + b"\1\0\0\0" + bytes(4)]
 
@@ -130,8 +118,7 @@ def bad_models() -> Iterator[tuple[str, bytes]]:
 @pytest.mark.parametrize("model", [pytest.param(model, id=name) for name, model in bad_models()])
 async def test_a_bad_model_is_a_model_error(model: bytes) -> None:
     with pytest.raises(ModelError, match=r"^loading the model: "):
-        async with loaded(isolated, model):
-            pass
+        await isolated(print).load(model, ARENA)
 
 
 @pytest.mark.in_full
@@ -144,9 +131,9 @@ async def test_bits_flipped_anywhere_are_survived(seed: int) -> None:
         model[dice.randrange(len(good))] ^= 1 << dice.randrange(8)
         # Some load and run, since most bytes are weights. Whatever happens must be an error of ours.
         with suppress(ModelError, InvokeError):
-            async with loaded(isolated, bytes(model)) as runner:
+            async with loaded(isolated(print), bytes(model)) as runner:
                 await run(runner, image)
-    async with loaded(isolated, good) as runner:
+    async with loaded(isolated(print), good) as runner:
         assert await run(runner, image) == networks.run(good, image)
 
 
@@ -154,12 +141,11 @@ async def test_a_model_that_aborts_its_process_when_loaded() -> None:
     model = unquantized_network()
     read_model(model)  # the check beforehand finds nothing
     with pytest.raises(ModelError, match="loading the model: the interpreter was killed by SIGABRT"):
-        async with loaded(isolated, model):
-            pass
+        await isolated(print).load(model, ARENA)
 
 
 async def test_an_input_that_kills_the_process() -> None:
-    async with loaded(isolated, scatter_network()) as runner:
+    async with loaded(isolated(print), scatter_network()) as runner:
         good = await run(runner, b"\1\0\0\0")
         with pytest.raises(InvokeError, match=r"running the model: .*(SIGSEGV|out of bounds)"):
             await run(runner, b"\xff\xff\xff\x7f")
@@ -169,7 +155,7 @@ async def test_an_input_that_kills_the_process() -> None:
 
 @RUNNERS
 async def test_an_output_of_another_size_is_an_invoke_error(factory: RunnerFactory) -> None:
-    async with loaded(factory, resizing_network()) as runner:
+    async with loaded(factory(print), resizing_network()) as runner:
         with pytest.raises(InvokeError, match="running the model: "):
             await run(runner, b"\x09\0\0\0")
 
@@ -177,12 +163,8 @@ async def test_an_output_of_another_size_is_an_invoke_error(factory: RunnerFacto
 async def test_a_model_over_the_memory_limit() -> None:
     model = networks.adding_network(2, 1, 200_000_000)
 
-    def limited(log: object) -> Runner:
-        return isolated(lambda _text: None, limits=Limits(memory_bytes=1 << 28))
-
     with pytest.raises(ModelError, match="loading the model: "):
-        async with loaded(limited, model):
-            pass
+        await isolated(print, limits=Limits(memory_bytes=1 << 28)).load(model, ARENA)
 
 
 async def test_inline_a_failed_load_leaves_nothing() -> None:

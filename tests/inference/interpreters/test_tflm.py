@@ -1,13 +1,11 @@
 """Models in TensorFlow Lite Micro: the reference's results, a real arena, and inputs as they were written."""
 
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from importlib.machinery import PathFinder
 
 import numpy as np
 import pytest
-import trio
 from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
@@ -26,11 +24,10 @@ from aisrv.model.writer import Network, NetworkOperator
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks
+from tests.support.engines import ARENA, loaded
 from tests.support.engines import run_once as run
 from tests.support.programs import run_process
 
-KIB = 1024
-ARENA = 448 * KIB
 DIGITS_ARENA = 3632
 """What `print_allocations` of tflite-micro says that the digits network takes."""
 TEMP_MEMORY = "Failed to allocate temp memory. Requested: 132, available 72, missing: 60\n"
@@ -38,17 +35,6 @@ TEMP_MEMORY = "Failed to allocate temp memory. Requested: 132, available 72, mis
 
 def isolated_tflm(log: Callable[[str], None] = lambda _text: None) -> IsolatedInterpreter:
     return IsolatedInterpreter(log, EngineKind("tflm"))
-
-
-@asynccontextmanager
-async def loaded(model: bytes, arena_bytes: int = ARENA) -> AsyncIterator[IsolatedInterpreter]:
-    runner = isolated_tflm()
-    await runner.load(model, arena_bytes)
-    try:
-        yield runner
-    finally:
-        with trio.CancelScope(shield=True):
-            await runner.close()
 
 
 def load_direct(model: bytes, arena_bytes: int = ARENA) -> TflmInterpreter:
@@ -67,9 +53,6 @@ def run_direct(interpreter: TflmInterpreter, size: int, *inputs: bytes) -> bytes
     return bytes(output)
 
 
-# Results.
-
-
 # Inputs.
 
 
@@ -79,7 +62,7 @@ async def test_inputs_are_shown_as_they_were_written() -> None:
     direct = load_direct(digits.model_bytes())
     assert run_direct(direct, 10, image) != run_direct(direct, 10)
 
-    async with loaded(digits.model_bytes()) as runner:
+    async with loaded(isolated_tflm(), digits.model_bytes()) as runner:
         assert bytes(runner.input(0)) == bytes(64)
         results = [*await run(runner, image), *await run(runner)]
         assert bytes(runner.input(0)) == image
@@ -92,7 +75,7 @@ async def test_an_input_without_bytes_is_fine() -> None:
     scalar = Tensor("nothing", (0,), TensorType.INT8, unit)
     add = NetworkOperator(BuiltinOperator.ADD, ("input", "input"), ("output",))
     model = bytes(Network((*tensors, scalar), (add,), ("input", "nothing"), ("output",)))
-    async with loaded(model) as runner:
+    async with loaded(isolated_tflm(), model) as runner:
         assert await run(runner, b"\1\2\3\4") == [b"\2\4\6\10"]
 
 
@@ -101,7 +84,7 @@ async def test_an_input_without_bytes_is_fine() -> None:
 
 async def test_the_smallest_arena() -> None:
     image = digits.test_images()[0].image
-    async with loaded(digits.model_bytes(), DIGITS_ARENA) as runner:
+    async with loaded(isolated_tflm(), digits.model_bytes(), DIGITS_ARENA) as runner:
         assert await run(runner, image) == networks.run(digits.model_bytes(), image)
 
 

@@ -3,15 +3,14 @@
 import ctypes
 import random
 import struct
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tflite
-import trio
 from flatbuffers import flexbuffers
 from tflite import BuiltinOperator, TensorType
 
@@ -28,12 +27,11 @@ from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
-from tests.support import mlperf_tiny, networks, xcore_tools
-from tests.support.engines import run_once
+from tests.support import engines, mlperf_tiny, networks, xcore_tools
+from tests.support.engines import ARENA, run_once
 from tests.support.xcore_tools import Converted
 
 IMAGES = digits.test_images()
-ARENA = 448 * 1024
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,17 +59,11 @@ class Memory:
         return self._parameters[offset : offset + size]
 
 
-@asynccontextmanager
-async def open_engine(
+def open_engine(
     parameters: ParameterSource | None = None, arena_bytes: int = ARENA
-) -> AsyncIterator[InferenceEngine]:
+) -> AbstractAsyncContextManager[InferenceEngine]:
     runner = partial(isolated, kind=EngineKind("xcore"))
-    engine = InferenceEngine(runner, arena_bytes=arena_bytes, external_bytes=1 << 24, parameters=parameters)
-    try:
-        yield engine
-    finally:
-        with trio.CancelScope(shield=True):
-            await engine.unload_model()
+    return engines.open_engine(runner, arena_bytes=arena_bytes, parameters=parameters)
 
 
 async def test_a_run_overwrites_its_inputs_as_a_device_does() -> None:

@@ -16,6 +16,7 @@ from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks, puppet
 from tests.support.amounts import amount
+from tests.support.engines import run_once
 from tests.support.process_resources import child_processes, count_descriptors, is_alive
 
 ARENA = 1 << 16
@@ -157,10 +158,7 @@ async def test_an_engine_switches_models_by_spares() -> None:
         engine = InferenceEngine(workers.isolated, arena_bytes=1 << 18, external_bytes=1 << 18)
         for model in (digits.model_bytes(), digits.two_output_model_bytes(), digits.model_bytes()):
             await engine.load_model(model, ModelMemory.EXT)
-            engine.input(0)[:] = image
-            await engine.invoke()
-            outputs = [bytes(engine.output(number)) for number in range(engine.output_count)]
-            assert outputs == networks.run(model, image)
+            assert await run_once(engine, image) == networks.run(model, image)
         await engine.unload_model()
 
 

@@ -65,7 +65,11 @@ def _held(path: Path) -> Iterator[BinaryIO]:
 def _remove_left(folder: Path, stem: str) -> None:
     """Remove the files of processes that were killed: those whose lock nobody holds."""
     length, digits = len(stem) + len("01234567.part"), set("0123456789abcdef")
-    for name in os.listdir(folder):  # noqa: PTH208 - a folder of thousands of parts is searched for each
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - a folder of thousands of parts is searched for each
+    except PermissionError:  # a sandbox, or a folder in which one may only write
+        return
+    for name in names:
         if not name.startswith(stem) or not name.endswith(".part") or len(name) != length:
             continue
         if not set(name[len(stem) : -len(".part")]) <= digits:

@@ -68,7 +68,6 @@ ALLOWED: Final = (
 
 WRITING: Final = (
     "openat",
-    "getdents64",
     "mkdir",
     "mkdirat",
     "readlink",

@@ -18,9 +18,7 @@ ALWAYS = """
     sched_yield setitimer madvise fstat newfstatat lseek getrandom sched_getaffinity gettid getpid
     close poll ppoll epoll_wait restart_syscall rseq set_robust_list sysinfo getrusage
 """  # what was measured to be needed by all interpreters, and reaches out of no process
-WRITING = (
-    "openat getdents64 mkdir mkdirat readlink readlinkat rename renameat renameat2 unlink unlinkat dup getcwd"
-)
+WRITING = "openat mkdir mkdirat readlink readlinkat rename renameat renameat2 unlink unlinkat dup getcwd"
 BY_ARGUMENT = "mmap mprotect fcntl tgkill"
 NUMBERS = range(512)
 """Linux has fewer."""

@@ -83,6 +83,9 @@ class _Flag:
         if value:
             raise _error(errno.EINVAL)
 
+    def __delete__(self, spi: SpiDev) -> None:
+        raise TypeError("Cannot delete attribute")
+
 
 class SpiDev:
     """SpiDev([bus], [client]): a slave on an SPI bus, opened if a bus is given."""
@@ -121,11 +124,6 @@ class SpiDev:
     def __init__(self, *numbers: int, **named: int) -> None:
         if bus_number(*numbers, **named) >= 0:
             SpiDev.open(self, *numbers, **named)  # `client` cannot be given by name, as in the package
-
-    def __delattr__(self, name: str) -> None:
-        if isinstance(getattr(SpiDev, name, None), (property, _Flag)):
-            raise TypeError("Cannot delete attribute")
-        super().__delattr__(name)
 
     def __enter__(self) -> SpiDev:
         return self
@@ -243,6 +241,10 @@ class SpiDev:
             text = "SPI mode %d: the slave works in mode 0, all bytes read will be 0"
             logging.getLogger("aisrv.spidev").warning(text, self._mode)
 
+    @mode.deleter
+    def mode(self) -> None:
+        raise TypeError("Cannot delete attribute")
+
     @property
     def bits_per_word(self) -> int:
         """Bits of a word; this controller has 8."""
@@ -258,6 +260,10 @@ class SpiDev:
         if bits != self._bits_per_word:
             self._opened()
             raise _error(errno.EINVAL)
+
+    @bits_per_word.deleter
+    def bits_per_word(self) -> None:
+        raise TypeError("Cannot delete attribute")
 
     @property
     def max_speed_hz(self) -> int:
@@ -277,6 +283,10 @@ class SpiDev:
                 raise _error(errno.EINVAL)
             self._max_speed_hz = speed
 
+    @max_speed_hz.deleter
+    def max_speed_hz(self) -> None:
+        raise TypeError("Cannot delete attribute")
+
     @property
     def read0(self) -> bool:
         """Whether a read of no bytes follows each transfer in cshigh mode, which this controller lacks."""
@@ -287,6 +297,10 @@ class SpiDev:
         if not isinstance(value, bool):
             raise TypeError("The read0 attribute must be boolean")
         self._read0 = value
+
+    @read0.deleter
+    def read0(self) -> None:
+        raise TypeError("Cannot delete attribute")
 
     cshigh = _Flag("cshigh")
     lsbfirst = _Flag("lsbfirst")

@@ -193,5 +193,5 @@ def test_curves_keep_their_area_when_thinned() -> None:
     assert curve is not None
     drawn = thinned(curve)
     assert len(drawn.fpr) == CURVE_POINTS
-    areas = [float(np.trapz(each.tpr, each.fpr)) for each in (curve, drawn)]
+    areas = [float(np.diff(each.fpr) @ (each.tpr[1:] + each.tpr[:-1])) / 2 for each in (curve, drawn)]
     assert abs(areas[0] - areas[1]) < 2e-3

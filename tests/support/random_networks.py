@@ -233,6 +233,14 @@ STEPS: Final[Mapping[TensorType, Mapping[str, Callable[[Recipe], None]]]] = Mapp
 )
 """How operators are drawn, by the type of activations and their names."""
 
+NOT_DRAWN: Final = {
+    "VAR_HANDLE": "names its variable, which our writer of models cannot",
+    "READ_VARIABLE": "reads what VAR_HANDLE names",
+    "ASSIGN_VARIABLE": "writes what VAR_HANDLE names",
+    "CALL_ONCE": "has variables assigned in another subgraph",
+}
+"""Operators that no network has, each with the reason."""
+
 
 def drawn_operators(activations: TensorType) -> list[str]:
     """The operators that networks of such activations are made of."""

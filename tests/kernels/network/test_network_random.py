@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from aisrv.kernels.backends.registry import BackendError, find_backend
 from aisrv.kernels.network.load import load_network
+from aisrv.kernels.network.operators import OPERATORS
 from aisrv.model import TensorType
 from aisrv.model.reader import read_model
 from tests.support.models import tflm
 from tests.support.network_runs import run_network
-from tests.support.random_networks import drawn_operators, random_network
+from tests.support.random_networks import NOT_DRAWN, STEPS, drawn_operators, random_network
 
 pytest.importorskip("tflite_micro", reason="tflite-micro is not installed")
 
@@ -63,6 +64,17 @@ def test_floats_are_tflms_but_for_the_order_of_sums(name: str) -> None:
 def close(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
     """Check that floats differ by at most 2**-20 of the largest of them."""
     np.testing.assert_allclose(found, expected, rtol=0, atol=2.0**-20 * float(np.abs(expected).max()))
+
+
+def test_every_operator_of_floats_is_drawn() -> None:
+    floats = {name for name, computation in OPERATORS.items() if computation.floats}
+    assert floats <= set(STEPS[TensorType.FLOAT32])
+
+
+def test_every_operator_of_networks_is_drawn_or_says_why_not() -> None:
+    drawn = {name for steps in STEPS.values() for name in steps}
+    assert drawn | set(NOT_DRAWN) == set(OPERATORS)
+    assert not drawn & set(NOT_DRAWN)
 
 
 @pytest.mark.parametrize("activations", [TensorType.INT8, TensorType.INT16, TensorType.FLOAT32])

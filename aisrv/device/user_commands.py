@@ -42,7 +42,7 @@ class UserCommands(Struct, frozen=True):
             raise BoardError(f"{origin}: {error}", "engines", number, "commands") from error.__cause__
         handlers = {code: _named(function, code, spec.table) for code, function in table.items()}
         return cls(
-            {code: handler for code, handler in handlers.items() if not is_set(code)},
+            {code: GetHandler(handler) for code, handler in handlers.items() if not is_set(code)},
             {code: SetHandler(handler) for code, handler in handlers.items() if is_set(code)},
         )
 

@@ -9,7 +9,6 @@ Commands and Channel to an AI engine.
 """
 
 from collections.abc import Mapping, Sequence
-from inspect import iscoroutinefunction
 from typing import Any, Final
 
 from aisrv.engine.acquisition import take_frame
@@ -55,7 +54,7 @@ def answers_at_once(
     engine: AIEngine, set_handlers: Mapping[int, SetHandler], get_handlers: Mapping[int, GetHandler]
 ) -> OnCall:
     """Create what carries out the commands that need no other task."""
-    gets = {code: handler for code, handler in get_handlers.items() if not iscoroutinefunction(handler)}
+    gets = {code: handler.at_once for code, handler in get_handlers.items() if handler.at_once is not None}
     sets = {code: handler.at_once for code, handler in set_handlers.items() if handler.at_once is not None}
 
     def answer(call: Call) -> tuple[int, bytes] | None:
@@ -131,7 +130,7 @@ async def _serve_get(
     try:
         if handler is None:
             raise _unknown()
-        answer = handler(engine, tensor)
+        answer = handler.run(engine, tensor)
         data = answer if isinstance(answer, Answer) else await answer
     except CommandFailed as failure:
         await refuse_get(c, engine.record(command, failure))

@@ -5,7 +5,8 @@ function may wait.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from inspect import iscoroutinefunction
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -17,19 +18,27 @@ SMALL: Final = 512
 """Data bytes kept of a SET that carries a setting."""
 
 Answer = bytes | memoryview
-GetHandler = Callable[[AIEngine, int], Answer | Awaitable[Answer]]
+GetAction = Callable[[AIEngine, int], Answer | Awaitable[Answer]]
 """Answers a GET for an engine and a tensor number.
 
 One that is not async may be called twice for one command; where it gives more than SMALL bytes it must change
 nothing.
 """
 SetAction = Callable[[AIEngine, int, Array], Awaitable[None]]
-G = TypeVar("G", bound=GetHandler)
+G = TypeVar("G", bound=GetAction)
 S = TypeVar("S", bound=SetAction)
 
 
 def _small(_engine: AIEngine) -> int:
     return SMALL
+
+
+class GetHandler(Struct, frozen=True):
+    """The handler of a GET."""
+
+    run: GetAction
+    at_once: Callable[[AIEngine, int], Any] | None = None
+    """The same where it is a plain function, which needs no other task."""
 
 
 class SetHandler(Struct, frozen=True):
@@ -52,7 +61,7 @@ def answers(*commands: Command) -> Callable[[G], G]:
     def register(function: G) -> G:
         for command in commands:
             _check(command, set_=False)
-            GETS[command] = function
+            GETS[command] = GetHandler(function, None if iscoroutinefunction(function) else function)
         return function
 
     return register

@@ -219,9 +219,10 @@ def commands_of(*kinds: Spi) -> frozenset[Command]:
     return frozenset(command for command in Command if command.spi in kinds)
 
 
-def commands_fetched(moment: Fetched) -> tuple[Command, ...]:
-    """Return the commands that an SPI port asks its engine at a moment."""
-    return tuple(command for command in Command if command.fetched is moment)
+FETCHED: Final = {
+    moment: tuple(command for command in Command if command.fetched is moment) for moment in Fetched
+}
+"""The commands that an SPI port asks its engine at each moment."""
 
 
 def command_name(command: int) -> str:

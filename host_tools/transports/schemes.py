@@ -5,11 +5,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from host_tools.errors import BadAddressError
-from host_tools.transports.transport import DeviceInfo, Transport
 
 if TYPE_CHECKING:
     from host_tools.transports.jacdac.transport import JacdacTransport
     from host_tools.transports.spi.transport import SpiTransport
+    from host_tools.transports.transport import DeviceInfo, Transport
 
 
 class Scheme(NamedTuple):
@@ -40,7 +40,7 @@ def open_transport(device: str) -> "Transport | SpiTransport | JacdacTransport":
     return transport
 
 
-def list_devices(device: str) -> list[DeviceInfo]:
+def list_devices(device: str) -> "list[DeviceInfo]":
     """List the devices at an address: all of USB for `usb`, all of a server for `usbip:HOST:PORT`."""
     devices: list[DeviceInfo] = _function("list", device)(device.partition(":")[2])
     return devices

@@ -7,7 +7,7 @@ server: numbers and wire behavior", section SPI.
 import logging
 from typing import Final
 
-from aisrv.protocol.commands import Command, Fetched, Spec, Status, commands_fetched
+from aisrv.protocol.commands import FETCHED, Command, Fetched, Spec, Status
 from aisrv.protocol.engine_channel import (
     MODEL_CHANGED,
     OUTPUT_CHANGED,
@@ -143,7 +143,7 @@ class SpiBuffer:
 
     async def _refresh_spec(self) -> None:
         """Fetch the spec of a model that may be new; the results of the previous model are dropped."""
-        for command in (Command.GET_OUTPUT_TENSOR, *commands_fetched(Fetched.WITH_RESULTS)):
+        for command in (Command.GET_OUTPUT_TENSOR, *FETCHED[Fetched.WITH_RESULTS]):
             self._memory.answers[command] = b""
         if words := await self._fetch(Command.GET_SPEC):
             self._output_bytes = Spec.from_bytes(words).output_bytes
@@ -151,7 +151,7 @@ class SpiBuffer:
         await self._refresh(Fetched.WITH_MODEL)
 
     async def _refresh(self, moment: Fetched) -> None:
-        for command in commands_fetched(moment):
+        for command in FETCHED[moment]:
             self._memory.answers[command] = await self._fetch(command)
 
     async def _take_notifications(self, *known: int) -> None:

@@ -22,6 +22,7 @@ from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.board import Board, EngineSpec
 from aisrv.device.device import Device, open_device
+from aisrv.engine.handlers import GetHandler
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, Command, CommandPacket, Status
 from aisrv.protocol.engine_channel import begin_get, get_command, get_large, receive_piece, set_command
@@ -256,7 +257,7 @@ async def test_a_client_that_waits_is_reported_by_the_name_of_its_verb() -> None
             await hang.wait()
             return b""
 
-        with patch.dict("aisrv.engine.handlers.GETS", {0x5E: slow}):
+        with patch.dict("aisrv.engine.handlers.GETS", {0x5E: GetHandler(slow)}):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(InProcessHost(device.usb).plug_in)
                 await trio.testing.wait_all_tasks_blocked()

@@ -1,7 +1,6 @@
 """The page of differences: what can be read off the code is on it as it is there."""
 
 import re
-from inspect import iscoroutinefunction
 
 from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS
 from aisrv.graph.nodes.registry import STANDARD_NODES, can_run
@@ -26,7 +25,7 @@ def test_the_commands_of_ours_are_told_with_the_ways_to_them() -> None:
 
 
 def test_what_is_carried_out_in_the_task_of_the_client() -> None:
-    gets = [command for command, handler in GET_HANDLERS.items() if iscoroutinefunction(handler)]
+    gets = [command for command, handler in GET_HANDLERS.items() if handler.at_once is None]
     sets = [command for command, handler in SET_HANDLERS.items() if handler.at_once is not None]
     (told,) = [item for item in ITEMS if "in the task of the client" in item]
     names = re.findall(r"[GS]ET_[A-Z_]+", told)

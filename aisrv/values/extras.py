@@ -14,6 +14,7 @@ EXTRAS: Final = {
     "tflm": ("tflite-micro",),
     "train": ("scikit-learn",),
     "video": ("opencv-python-headless",),
+    "wakewords": ("pymicro-features",),
     "xcore": ("xmos-ai-tools",),
 }
 """The packages of each extra that a use of the product needs; pyproject.toml has their versions."""

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 
 from aisrv.evaluate.data.data_set import DataSet
 from aisrv.evaluate.errors import EvaluateError
-from aisrv.evaluate.inputs.settings import InputSettings
+from aisrv.evaluate.inputs.settings import FRONT_ENDS, MFCC, MICRO_WAKE_WORD, InputSettings
 from aisrv.protocol.engine_kind import KERNELS, EngineKind
 from aisrv.values.regular_file import read_regular
 from aisrv.values.version import __version__
@@ -29,6 +30,8 @@ _ENGINE_PACKAGES: Final = {
     "tflm": "tflite-micro",
     "xcore": "xmos-ai-tools",
 }
+_FRONT_END_PACKAGES: Final = {"": None, MFCC: None, MICRO_WAKE_WORD: "pymicro-features"}
+"""Of the front ends that are no models."""
 _HASH_DIGITS: Final = 8
 
 
@@ -79,23 +82,31 @@ def make_plan(
             "listing_sha256": data.listing_sha256,
             "classes": list(classes),
         },
-        "inputs": [each.values() for each in inputs],
+        "inputs": [_input_values(each) for each in inputs],
         "engine": str(engine),
         "on": on,
         "task": task,
         "seed": 0,
         "shard": shard,
-        "versions": versions(engine, pictures=any(each.kind == "image" for each in inputs)),
+        "versions": versions(engine, inputs),
     }
 
 
-def versions(engine: EngineKind, *, pictures: bool) -> dict[str, str]:
+def _input_values(settings: InputSettings) -> dict[str, Any]:
+    """Return the settings of an input, with the hash of a front end that is the user's file."""
+    found = settings.values()
+    if settings.frontend and settings.frontend not in FRONT_ENDS:
+        found["frontend_sha256"] = hashlib.sha256(read_regular(settings.frontend)).hexdigest()
+    return found
+
+
+def versions(engine: EngineKind, inputs: Sequence[InputSettings]) -> dict[str, str]:
     """Return the versions of all that answers, and the bytes of parts, depend on.
 
-    `pictures` says whether Pillow makes the inputs.
+    `inputs` are the settings of each input.
     """
     found = {"aisrv": __version__, "numpy": np.__version__}
-    if pictures:
+    if any(each.kind == "image" for each in inputs):
         from PIL import __version__ as pillow
         from PIL import features
 
@@ -103,7 +114,10 @@ def versions(engine: EngineKind, *, pictures: bool) -> dict[str, str]:
         jpeg = features.version("libjpeg_turbo")
         if jpeg is not None:
             found["libjpeg_turbo"] = jpeg
-    for package in filter(None, ("pyarrow", _ENGINE_PACKAGES.get(engine.name))):
+    packages = {"pyarrow", _ENGINE_PACKAGES.get(engine.name)}
+    for each in inputs:
+        packages.add(_FRONT_END_PACKAGES.get(each.frontend, _ENGINE_PACKAGES["tflm"]))
+    for package in sorted(filter(None, packages)):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -8,6 +8,7 @@ mean = [103.9, 116.8, 123.7]
 """
 
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -22,6 +23,14 @@ Color = Literal["rgb", "bgr", "gray"]
 Fit = Literal["stretch", "cover", "contain"]
 Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos"]
 Range = Literal["auto", "0..1", "-1..1", "0..255", "full"]
+
+MFCC: Final = "mfcc"
+MICRO_SPEECH: Final = "micro_speech"
+MICRO_WAKE_WORD: Final = "microwakeword"
+FRONT_ENDS: Final = (MFCC, MICRO_SPEECH, MICRO_WAKE_WORD)
+"""Front ends that there are by name."""
+WAKE_WORD_WINDOWS: Final = (480, 160)
+"""Samples of a window of microWakeWord, and those from one to the next."""
 
 UNFILTERED: Final = ("nearest", "bilinear")
 """Filters that there are without averaging, too."""
@@ -62,7 +71,7 @@ class InputSettings:
     draft: bool = False
     """Whether a JPEG is scaled down as it is decoded, which is faster and a few steps off."""
     frontend: str = ""
-    """What makes features of sound: mfcc, or the file of a model that takes 16-bit samples."""
+    """What makes features of sound: one of FRONT_ENDS, or the file of a model that takes 16-bit samples."""
     window: int = 480
     """Samples of a window of sound."""
     step: int = 320
@@ -81,6 +90,7 @@ class InputSettings:
         crop_shares(self.crop)
         if self.window < 1 or self.step < 1:
             raise InputError("window and step are at least 1 sample")
+        _check_front_end(self.frontend, self.window, self.step)
 
     def values(self) -> dict[str, Any]:
         """Return all settings by key, as TOML and JSON have them."""
@@ -89,6 +99,16 @@ class InputSettings:
             value = getattr(self, each.name)
             found[each.name] = list(value) if isinstance(value, tuple) else value
         return found
+
+
+def _check_front_end(name: str, window: int, step: int) -> None:
+    if name and name not in FRONT_ENDS and Path(name).suffix != ".tflite":
+        near = get_close_matches(name[:100], FRONT_ENDS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(f'frontend = "{name}": {", ".join(FRONT_ENDS)}, or a file .tflite{hint}')
+    if name == MICRO_WAKE_WORD and (window, step) != WAKE_WORD_WINDOWS:
+        wanted, every = WAKE_WORD_WINDOWS
+        raise InputError(f"{name} takes windows of {wanted} samples, one each {every}: write step = {every}")
 
 
 def crop_shares(crop: str | tuple[float, ...]) -> tuple[float, float, float, float] | float | None:

@@ -16,6 +16,7 @@ from aisrv.evaluate.folder.plan import (
     plan_bytes,
     plan_hash,
     read_plan,
+    versions,
 )
 from aisrv.evaluate.inputs.settings import InputSettings
 from aisrv.protocol.engine_kind import EngineKind
@@ -61,6 +62,31 @@ def test_another_plan_is_refused_in_these_words(
     with pytest.raises(PlanError) as error:
         open_folder(tmp_path / "x", other)
     assert str(error.value) == f"{tmp_path / 'x'} holds another plan: {words.format(shown)}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "packages"),
+    [
+        (InputSettings(kind="audio", frontend="mfcc"), set()),
+        (InputSettings(kind="audio", frontend="micro_speech"), {"tflite-micro"}),
+        (InputSettings(kind="audio", frontend="microwakeword", step=160), {"pymicro-features"}),
+    ],
+)
+def test_a_plan_names_what_makes_features(settings: InputSettings, packages: set[str]) -> None:
+    found = versions(EngineKind("kernels"), (settings,))
+    assert found.keys() == {"aisrv", "numpy", "pyarrow"} | packages
+
+
+def test_another_front_end_under_the_same_name_is_another_plan(tmp_path: Path) -> None:
+    path = tmp_path / "own.tflite"
+    hashes = []
+    for content in (b"one", b"other"):
+        path.write_bytes(content)
+        inputs = (InputSettings(kind="audio", frontend=str(path)),)
+        model = ModelFile("digits.tflite", digits.model_bytes())
+        made = make_plan(model, digits_data("digits"), (), inputs, EngineKind("kernels"), "engine", "classes")
+        hashes.append(plan_hash(made))
+    assert hashes[0] != hashes[1]
 
 
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:

@@ -61,6 +61,11 @@ def test_what_is_printed_is_read_again(tmp_path: Path) -> None:
             '[inputs.0]\nfilter = "lanczos"\nantialias = false\n',
             "antialias = false is for nearest and bilinear",
         ),
+        (
+            '[inputs.0]\nfrontend = "mfc"\n',
+            r'frontend = "mfc": mfcc, micro_speech, microwakeword, or a file \.tflite; did you mean mfcc\?',
+        ),
+        ('[inputs.0]\nfrontend = "microwakeword"\n', "one each 160: write step = 160"),
         ('[inputs.2]\ncolor = "bgr"\n', r"no input '2', it has 0 \(image\), 1 \(gain\)"),
         ("[input.0]\n", r"write \[inputs\.0\]"),
         ("inputs = 3\n", r"write a table for each input"),

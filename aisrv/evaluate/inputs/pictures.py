@@ -140,7 +140,11 @@ def _sampled(image: "PillowImage", settings: InputSettings, height: int, width: 
 
 
 def bilinear(pixels: Pixels, height: int, width: int) -> npt.NDArray[np.float64]:
-    """Resize to a height and width by 2 x 2 neighbors at half-pixel centers, unrounded; edges repeat."""
+    """Resize to a height and width by 2 x 2 neighbors at half-pixel centers, unrounded; edges repeat.
+
+    OpenCV's INTER_LINEAR on floats has places of single precision, and its two implementations, with IPP and
+    without, have other ones: at 700 pixels they are up to 0.01 of 255 apart. These are exact.
+    """
     low, high, share = _neighbors(pixels.shape[0], height)
     rows = pixels[low] * (1 - share)[:, None, None] + pixels[high] * share[:, None, None]
     low, high, share = _neighbors(pixels.shape[1], width)

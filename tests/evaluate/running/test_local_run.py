@@ -104,28 +104,6 @@ def test_large_rows_run_from_the_file_itself(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "data.npz").read_bytes() == before
 
 
-def test_what_kills_hangs_and_refuses_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "fragile_engine.py").write_text(FRAGILE)
-    monkeypatch.syspath_prepend(tmp_path)
-    shipped = digits_data("digits")
-    images = shipped.arrays[0][:80].copy()
-    assert not np.isin(images.reshape(80, -1)[:, 1], (1, 2, 3)).any()
-    for index, byte in ((10, 1), (50, 2), (51, 3)):
-        images.reshape(80, -1)[index, 1] = byte
-    data = DataSet("x", "npz", shipped.labels[:80], "", (images,))
-    answers = run(data, "fragile_engine:Fragile", processes=1, seconds=0.3)
-    assert answers.done.all()
-    assert {index: reason.partition(": ")[2] for index, reason in answers.failed.items()} == {
-        10: "the interpreter was killed by SIGSEGV",
-        50: "the interpreter took more than 0.3 s and was stopped",
-        51: "RuntimeError: three",
-    }
-    expected = run(shipped).outputs
-    others = np.setdiff1d(np.arange(80), (10, 50, 51))
-    assert np.array_equal(answers.outputs[others], expected[others])
-    assert not answers.outputs[[10, 50, 51]].any()
-
-
 def folder_of_digits(root: Path, count: int) -> DataSet:
     for index, digit in enumerate(digits.test_images()[:count]):
         folder = root / str(digit.label)
@@ -136,25 +114,20 @@ def folder_of_digits(root: Path, count: int) -> DataSet:
     return read_folder(root)
 
 
-def test_pictures_are_read_by_processes_of_their_own(tmp_path: Path) -> None:
-    data = folder_of_digits(tmp_path, 120)
-    broken = data.files[7]
-    assert isinstance(broken, Path)
-    broken.write_bytes(b"no picture")
-    answers = run(data)
-    assert list(answers.failed) == [7]
-    assert "not a picture that can be read" in answers.failed[7]
-    labels = np.array([int(label) for label in data.labels])
-    found = answers.outputs.view(np.int8).argmax(axis=1)
-    assert (found == labels).sum() >= 116
-    assert len({bytes(each) for each in answers.content}) > 100
-
-
-def test_a_picture_that_ends_its_reader_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = folder_of_digits(tmp_path / "data", 40)
-    victim = data.files[20]
-    assert isinstance(victim, Path)
-    victim.write_bytes(b"deadly")
+def test_pictures_that_kill_hang_refuse_or_are_none_fail_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = folder_of_digits(tmp_path / "data", 60)
+    kills, hangs, refused, none, deadly = (
+        Path(os.fsdecode(data.files[index])) for index in (3, 40, 41, 50, 55)
+    )
+    for path, level in ((kills, 137), (hangs, 138), (refused, 139)):  # bytes 1, 2 and 3 of the tensor
+        with Image.open(path) as image:
+            image.putpixel((1, 0), level)
+            image.save(path)
+    none.write_bytes(b"no picture")
+    deadly.write_bytes(b"deadly")
+    (tmp_path / "fragile_engine.py").write_text(FRAGILE)
     (tmp_path / "sitecustomize.py").write_text(
         "import os, sys\n"
         "if 'aisrv.evaluate.running.reader_process' in sys.orig_argv:\n"
@@ -165,9 +138,22 @@ def test_a_picture_that_ends_its_reader_fails_alone(tmp_path: Path, monkeypatch:
         "    made.decoded = deadly\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    answers = run(data)
-    assert answers.failed == {20: "the reader was killed by SIGKILL"}
+    monkeypatch.syspath_prepend(tmp_path)
+    answers = run(data, "fragile_engine:Fragile", {0: PIXELS}, seconds=0.3)
+    assert {index: reason.partition(" (")[0] for index, reason in answers.failed.items()} == {
+        3: "running the model: the interpreter was killed by SIGSEGV",
+        40: "running the model: the interpreter took more than 0.3 s and was stopped",
+        41: "running the model: RuntimeError: three",
+        50: "not a picture that can be read",
+        55: "the reader was killed by SIGKILL",
+    }
     assert answers.done.all()
+    assert not answers.outputs[list(answers.failed)].any()
+    others = np.setdiff1d(np.arange(60), list(answers.failed))
+    labels = np.array([int(label) for label in data.labels])
+    found = answers.outputs.view(np.int8).argmax(axis=1)
+    assert (found[others] == labels[others]).all()
+    assert len({bytes(each) for each in answers.content}) == 60
 
 
 def test_a_run_that_is_stopped_keeps_what_is_done() -> None:

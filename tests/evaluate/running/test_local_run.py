@@ -21,6 +21,7 @@ from aisrv.evaluate.running.local_run import EngineError, LocalRun, LocalSetting
 from aisrv.model.reader import read_model
 from aisrv.protocol.engine_kind import EngineKind
 from host_tools.tensors.tensor_spec import TensorSpec
+from tests.support.amounts import some
 
 MODEL = digits.model_bytes()
 PIXELS = InputSettings(kind="image", mean=(0.0,), std=(255.0,))
@@ -70,13 +71,16 @@ def right(answers: Answers, data: DataSet) -> int:
     return int((answers.outputs.view(np.int8).argmax(axis=1) == np.asarray(data.labels)).sum())
 
 
-def test_all_digits_are_as_published() -> None:
+@pytest.mark.in_full
+@pytest.mark.parametrize("kind", some(("kernels:native", "tflite", "litert", "tflm"), every_day=1))
+def test_all_digits_are_as_published(kind: str) -> None:
     data = digits_data("digits:all")
-    answers = run(data, processes=2)
+    answers = run(data, kind, processes=2)
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     assert not [pid for pid in children if "aisrv.inference" in Path(f"/proc/{pid}/cmdline").read_text()]
     assert answers.done.all()
     assert right(answers, data) == 1794
+    assert int((answers.outputs[:397].view(np.int8).argmax(axis=1) == data.labels[:397]).sum()) == 394
     assert sum(map(int, answers.host_times().values().values())) == 1797
     p50 = answers.host_times().percentile_ms(50)
     assert p50 is not None

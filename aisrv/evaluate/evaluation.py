@@ -103,7 +103,7 @@ def evaluate(
         loaded.data,
         answers,
         figures,
-        loaded.labels.tolist(),
+        loaded.labels,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         cpu=_cpu(),
         parts=parts.listed() if parts is not None else (),

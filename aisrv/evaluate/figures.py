@@ -16,10 +16,10 @@ from aisrv.evaluate.metrics.classes import (
     ClassCurve,
     class_figures,
     class_scores,
-    predicted_classes,
 )
 from aisrv.evaluate.metrics.intervals import Metric
 from aisrv.evaluate.metrics.regression import regression_figures
+from aisrv.evaluate.metrics.summary import ScoreRows
 from aisrv.evaluate.running.answers import Answers
 from host_tools.tensors.tensor_spec import TensorSpec
 
@@ -54,8 +54,8 @@ class Figures:
     """Class of each example; NO_LABEL for those that failed, did not run, or where there are no classes."""
     wrong: npt.NDArray[np.intp]
     """Examples whose class is not their label, with those that failed, in order."""
-    scores: npt.NDArray[np.float64]
-    """[examples, classes or outputs], as real numbers."""
+    scores: ScoreRows
+    """By class or output, as real numbers."""
     confusion: npt.NDArray[np.int64] | None = None
     calibration: tuple[CalibrationBin, ...] = ()
     curves: tuple[ClassCurve, ...] = ()
@@ -81,10 +81,10 @@ def real_values(elements: npt.NDArray[Any], spec: TensorSpec) -> npt.NDArray[np.
     return real if spec.scale is None else (real - spec.zero_point) * spec.scale
 
 
-def scores_of(answers: Answers, outputs: Sequence[TensorSpec]) -> npt.NDArray[np.float64]:
+def scores_of(answers: Answers, outputs: Sequence[TensorSpec]) -> ScoreRows:
     """Return the scores of all examples by class, of the first of `outputs`; a single one is of class 1."""
     spec = outputs[0]
-    return class_scores(real_values(output_values(answers, outputs), spec))
+    return ScoreRows(output_values(answers, outputs), lambda each: class_scores(real_values(each, spec)))
 
 
 def count_of_classes(outputs: Sequence[TensorSpec]) -> int:
@@ -92,9 +92,9 @@ def count_of_classes(outputs: Sequence[TensorSpec]) -> int:
     return max(int(np.prod(outputs[0].shape)), 2)
 
 
-def predict(scores: npt.NDArray[np.float64], answers: Answers) -> npt.NDArray[np.int32]:
+def predict(scores: ScoreRows, answers: Answers) -> npt.NDArray[np.int32]:
     """Return the class of each example by scores; NO_LABEL where it failed or did not run."""
-    predicted = predicted_classes(scores)
+    predicted = scores.predicted()
     predicted[~answers.done] = NO_LABEL
     predicted[list(answers.failed)] = NO_LABEL
     return predicted
@@ -132,9 +132,8 @@ def _classes(
     failed = np.zeros(len(answers), bool)
     failed[list(answers.failed)] = True
     step = outputs[0].scale or 0.0
-    found = class_figures(
-        scores[ran], labels[ran], failed[ran], step=step, top=settings.top, curves=settings.curves
-    )
+    seen = scores if len(ran) == len(answers) else scores.some(ran)
+    found = class_figures(seen, labels[ran], failed[ran], step=step, top=settings.top, curves=settings.curves)
     wrong = ran[predicted[ran] != labels[ran]]
     return Figures(
         found.metrics, predicted, wrong, scores, found.confusion, found.calibration, found.curves, found.ties
@@ -155,7 +154,7 @@ def _regression(
     seen = _seen(answers, ran)
     predicted = np.full(len(answers), NO_LABEL, np.int32)
     metrics = regression_figures(values[seen, 0], labels[seen].astype(np.float64))
-    return Figures(metrics, predicted, np.array(sorted(answers.failed), np.intp), values)
+    return Figures(metrics, predicted, np.array(sorted(answers.failed), np.intp), ScoreRows(values))
 
 
 def _anomaly(
@@ -183,7 +182,7 @@ def _anomaly(
     curves = () if curve is None else (ClassCurve(1, curve, metrics["auc"]),)
     predicted = np.full(len(answers), NO_LABEL, np.int32)
     failed = np.array(sorted(answers.failed), np.intp)
-    return Figures(metrics, predicted, failed, scores[:, None], curves=curves)
+    return Figures(metrics, predicted, failed, ScoreRows(scores[:, None]), curves=curves)
 
 
 def _seen(answers: Answers, ran: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-import numpy as np
+import numpy.typing as npt
 
 from aisrv.analysis.profile import Configuration, profile_model
 from aisrv.evaluate.data.data_set import DataSet
@@ -57,7 +57,7 @@ def make_result(
     data: DataSet,
     answers: Answers,
     figures: Figures,
-    labels: Sequence[Any],
+    labels: npt.NDArray[Any],
     *,
     date: str,
     cpu: str,
@@ -122,13 +122,13 @@ def metric_values(metric: Metric) -> dict[str, float | None]:
 
 
 def _wrong(
-    data: DataSet, answers: Answers, figures: Figures, labels: Sequence[Any], index: int
+    data: DataSet, answers: Answers, figures: Figures, labels: npt.NDArray[Any], index: int
 ) -> dict[str, Any]:
-    scores = figures.scores[index]
+    (scores,) = figures.scores.of([index])
     found = {
         "index": index,
         "path": data.name(index),
-        "label": np.asarray(labels[index]).item(),
+        "label": labels[index].item(),
         "predicted": int(figures.predicted[index]),
         "scores": [round(float(each), 6) for each in scores[:32]],
     }

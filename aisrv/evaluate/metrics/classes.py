@@ -18,13 +18,10 @@ from aisrv.evaluate.metrics.intervals import (
     group_numbers,
     proportion,
 )
+from aisrv.evaluate.metrics.summary import Labels, ScoreRows, Scores, ScoreSummary
 
 BINS: Final = 15
 """Bins of equal width of the expected calibration error (Guo et al., On calibration, 2017)."""
-
-Labels = npt.NDArray[np.int32]
-Scores = npt.NDArray[np.float64]
-"""[examples, classes], as real numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +69,6 @@ def class_scores(outputs: npt.NDArray[Any], zero: float = 0.0, one: float = 1.0)
     return np.concatenate((1 - real, real), axis=1) if real.shape[1] == 1 else real
 
 
-def predicted_classes(scores: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """Return the class with the largest of the scores, [examples, classes]; of several the lowest."""
-    return np.asarray(scores.argmax(axis=1), np.int32)
-
-
 def top_right(scores: Scores, labels: Labels, k: int) -> npt.NDArray[np.bool_]:
     """Return whether the label is among the first `k` by scores; of equal ones lower classes come first."""
     own = scores[np.arange(len(labels)), labels][:, None]
@@ -94,37 +86,37 @@ def confusion_of(labels: Labels, predicted: Labels, classes: int) -> npt.NDArray
 def recall(confusion: Floats) -> Floats:
     """Return the share of each class that is found; NaN for one without examples.
 
-    `confusion` is [label, predicted], as of the functions below.
+    `confusion` is [label, predicted], or [..., label, predicted] of several, as of the functions below.
     """
     with np.errstate(invalid="ignore"):
-        return np.asarray(confusion.diagonal() / confusion.sum(axis=1))
+        return np.asarray(_hits(confusion) / confusion.sum(axis=-1))
 
 
 def precision(confusion: Floats) -> Floats:
     """Return the share of what is taken for each class that is; NaN for one that nothing is taken for."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(confusion.diagonal() / confusion.sum(axis=0))
+        return np.asarray(_hits(confusion) / confusion.sum(axis=-2))
 
 
 def f1(confusion: Floats) -> Floats:
     """Return the harmonic mean of precision and recall of each class; NaN for one that never occurs."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(2 * confusion.diagonal() / (confusion.sum(axis=0) + confusion.sum(axis=1)))
+        return np.asarray(2 * _hits(confusion) / (confusion.sum(axis=-2) + confusion.sum(axis=-1)))
 
 
-def macro(figure: Callable[[Floats], Floats], confusion: Floats) -> float:
-    """Return the mean of a figure over the classes that have examples or predictions; 0 where undefined."""
-    occurs = (confusion.sum(axis=0) + confusion.sum(axis=1)) > 0
-    found = np.nan_to_num(figure(confusion)[occurs])
-    return float(found.mean()) if len(found) else math.nan
+def _hits(confusion: Floats) -> Floats:
+    return confusion.diagonal(axis1=-2, axis2=-1)
 
 
-def are_probabilities(scores: Scores, step: float) -> bool:
-    """Whether scores are 0 to 1 and add up to 1, as far as outputs of a `step` can."""
-    off = step * scores.shape[1] + 1e-3
-    return bool(
-        (scores >= -off).all() and (scores <= 1 + off).all() and (abs(scores.sum(axis=1) - 1) <= off).all()
-    )
+def macro(figure: Callable[[Floats], Floats], confusion: Floats) -> Floats:
+    """Return the mean of a figure over the classes that have examples or predictions, of each confusion.
+
+    A class of which the figure is undefined counts as 0; without any class the mean is NaN.
+    """
+    occurs = (confusion.sum(axis=-2) + confusion.sum(axis=-1)) > 0
+    found = np.where(occurs, np.nan_to_num(figure(confusion)), 0.0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(found.sum(axis=-1) / occurs.sum(axis=-1))
 
 
 def calibration_bins(confidence: Floats, right: npt.NDArray[np.bool_]) -> tuple[CalibrationBin, ...]:
@@ -160,7 +152,7 @@ def calibration_error(sums: Floats) -> float:
 
 
 def class_figures(
-    scores: Scores,
+    scores: ScoreRows,
     labels: Labels,
     failed: npt.NDArray[np.bool_],
     *,
@@ -174,34 +166,33 @@ def class_figures(
     is an output's step in real numbers, `top` the numbers of best classes among which a label may be;
     `curves` asks for those of all classes, which two classes have anyway.
     """
-    total, classes = len(labels), scores.shape[1]
-    seen = ~failed
-    scores, labels = scores[seen], labels[seen]
-    predicted = predicted_classes(scores)
-    right = predicted == labels
+    total, classes = len(labels), scores.classes
+    if failed.any():
+        scores, labels = scores.some(~failed), labels[~failed]
+    summary = ScoreSummary.of(scores, labels)
+    right = summary.predicted == labels
     metrics = {"accuracy": proportion(int(right.sum()), total)}
     for k in top:
         if 1 < k < classes:
-            metrics[f"top{k}"] = proportion(int(top_right(scores, labels, k).sum()), total)
-    confusion = confusion_of(labels, predicted, classes)
-    by_class = {"recall": recall, "precision": precision, "f1": f1}
-    for name, figure in by_class.items():
-        metrics[f"macro_{name}"] = bootstrap_counts(confusion, partial(macro, figure))
+            hits = sum(int(top_right(each, labels[rows], k).sum()) for rows, each in scores.pieces())
+            metrics[f"top{k}"] = proportion(hits, total)
+    confusion = confusion_of(labels, summary.predicted, classes)
+    by_class = {"macro_recall": recall, "macro_precision": precision, "macro_f1": f1}
+    means = bootstrap_counts(confusion, *(partial(macro, figure) for figure in by_class.values()))
+    metrics |= dict(zip(by_class, means, strict=True))
     metrics |= _by_class(confusion)
     found: list[ClassCurve] = []
     if classes == 2 or curves:
         for number in range(classes) if curves else (1,):
-            found += _class_curve(number, scores[:, number], labels)
+            found += _class_curve(number, scores.column(number), labels)
     if classes == 2 and found:
         metrics["auc"] = found[-1].auc
     metrics |= {f"auc.{each.number}": each.auc for each in found if classes > 2}
     bins: tuple[CalibrationBin, ...] = ()
-    if len(labels) and are_probabilities(scores, step):
-        confidence = scores.max(axis=1)
-        bins = calibration_bins(confidence, right)
-        metrics |= _probability_metrics(scores, labels, confidence, right, step)
-    ties = int(((scores == scores.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum()) if len(labels) else 0
-    return ClassFigures(metrics, confusion, bins, tuple(found), ties)
+    if len(labels) and summary.are_probabilities(step * classes + 1e-3):
+        bins = calibration_bins(summary.largest, right)
+        metrics |= _probability_metrics(summary, right, step)
+    return ClassFigures(metrics, confusion, bins, tuple(found), summary.ties)
 
 
 def _by_class(confusion: npt.NDArray[np.int64]) -> dict[str, Metric]:
@@ -222,26 +213,30 @@ def _class_curve(number: int, scores: Floats, labels: Labels) -> list[ClassCurve
 
 
 def _probability_metrics(
-    scores: Scores, labels: Labels, confidence: Floats, right: npt.NDArray[np.bool_], step: float
+    summary: ScoreSummary, right: npt.NDArray[np.bool_], step: float
 ) -> dict[str, Metric]:
     """Return expected calibration error, Brier score, and log loss clipped at half a step."""
-    own = scores[np.arange(len(labels)), labels]
-    brier = (scores**2).sum(axis=1) - 2 * own + 1
+    brier = summary.squares - 2 * summary.own + 1
     clip = max(step / 2, float(np.finfo(np.float64).eps))
-    losses = -np.log(np.clip(own, clip, 1 - clip))
-    groups = group_numbers(len(labels))
+    losses = -np.log(np.clip(summary.own, clip, 1 - clip))
+    groups = group_numbers(len(right))
     size = int(groups.max()) + 1
-    places = groups * BINS + _places(confidence)
-    weights = (None, confidence, right.astype(np.float64))
-    columns = np.stack([np.bincount(places, each, size * BINS) for each in weights], axis=1)
-    ones = np.ones(len(labels))
-    return {
-        "ece": bootstrap_sums(columns.reshape(size, -1), calibration_error),
-        "brier": bootstrap_sums(np.stack((brier, ones), axis=1), mean),
-        "log_loss": bootstrap_sums(np.stack((losses, ones), axis=1), mean),
-    }
+    places = groups * BINS + _places(summary.largest)
+    weights = (None, summary.largest, right.astype(np.float64))
+    bins = np.stack([np.bincount(places, each, size * BINS) for each in weights], axis=1).reshape(size, -1)
+    sums = [np.bincount(groups, each, size)[:, None] for each in (brier, losses, None)]
+    names = ("ece", "brier", "log_loss")
+    found = bootstrap_sums(np.concatenate((bins, *sums), axis=1), _ece, _brier, _log_loss)
+    return dict(zip(names, found, strict=True))
 
 
-def mean(sums: Floats) -> float:
-    """Return the mean by a sum and a count, `sums`; NaN for none."""
-    return float(sums[0] / sums[1]) if sums[1] else math.nan
+def _ece(sums: Floats) -> float:
+    return calibration_error(sums[:-3])
+
+
+def _brier(sums: Floats) -> float:
+    return float(sums[-3] / sums[-1]) if sums[-1] else math.nan
+
+
+def _log_loss(sums: Floats) -> float:
+    return float(sums[-2] / sums[-1]) if sums[-1] else math.nan

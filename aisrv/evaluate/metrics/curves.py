@@ -81,7 +81,9 @@ class ScoreCounts:
         exact = figure(self.counts.astype(np.float64))
         if math.isnan(exact):
             return Metric(None)
-        found = bootstrap_counts(self.grouped().counts, figure)
+        (found,) = bootstrap_counts(
+            self.grouped().counts, lambda tables: np.array([figure(each) for each in tables])
+        )
         return Metric(exact, found.low, found.high)
 
 

@@ -16,12 +16,8 @@ def regression_figures(values: Floats, labels: Floats) -> dict[str, Metric]:
     centered = labels - labels.mean()
     ones = np.ones(len(labels))
     columns = np.stack((errors, errors**2, centered, centered**2, ones), axis=1)
-    return {
-        "mae": bootstrap_sums(columns, _mae),
-        "rmse": bootstrap_sums(columns, _rmse),
-        "r2": bootstrap_sums(columns, _r2),
-        "largest_error": Metric(float(errors.max())),
-    }
+    mae, rmse, r2 = bootstrap_sums(columns, _mae, _rmse, _r2)
+    return {"mae": mae, "rmse": rmse, "r2": r2, "largest_error": Metric(float(errors.max()))}
 
 
 def _mae(sums: Floats) -> float:

@@ -15,7 +15,7 @@ import trio
 from aisrv.evaluate.data.data_set import DataSet
 from aisrv.evaluate.figures import real_values
 from aisrv.evaluate.folder.plan import SHARD
-from aisrv.evaluate.metrics.classes import class_scores, predicted_classes
+from aisrv.evaluate.metrics.classes import class_scores
 from aisrv.evaluate.metrics.intervals import Metric, generator, proportion, wilson
 from aisrv.evaluate.request import Loaded
 from aisrv.evaluate.running.answers import Answers
@@ -187,7 +187,7 @@ class _Run:
     def _right(self, first: int, end: int) -> npt.NDArray[np.bool_]:
         data = np.ascontiguousarray(self._answers.outputs[first:end, : self._spec.nbytes])
         values = data.view(np.dtype(self._spec.dtype).newbyteorder("<"))
-        predicted = predicted_classes(class_scores(real_values(values, self._spec)))
+        predicted = class_scores(real_values(values, self._spec)).argmax(axis=1)
         right: npt.NDArray[np.bool_] = predicted == self._labels[first:end]
         right[[index - first for index in self._answers.failed if first <= index < end]] = False
         return right

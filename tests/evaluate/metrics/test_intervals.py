@@ -7,7 +7,7 @@ import pytest
 
 from aisrv.evaluate.metrics.curves import ScoreCounts
 from aisrv.evaluate.metrics.intervals import (
-    LARGEST_GROUPS,
+    DRAWN_SINGLY,
     Metric,
     bootstrap_counts,
     bootstrap_sums,
@@ -52,7 +52,8 @@ def test_bootstraps_are_the_same_each_time_and_about_the_normal_width() -> None:
     def mean(sums: np.ndarray) -> float:  # type: ignore[type-arg]
         return float(sums[0] / sums[1])
 
-    first, again = bootstrap_sums(columns, mean), bootstrap_sums(columns, mean)
+    (first, other), (again,) = bootstrap_sums(columns, mean, lambda _: 3.0), bootstrap_sums(columns, mean)
+    assert other == Metric(3.0, 3.0, 3.0)
     assert first == again
     assert first.low is not None
     assert first.high is not None
@@ -60,9 +61,11 @@ def test_bootstraps_are_the_same_each_time_and_about_the_normal_width() -> None:
 
 
 def test_many_examples_are_drawn_in_groups_with_the_same_width() -> None:
-    count = 3 * LARGEST_GROUPS
+    count = 3 * DRAWN_SINGLY
     values = np.random.default_rng(1).normal(5, 2, count)
-    found = bootstrap_sums(np.stack((values, np.ones(count)), axis=1), lambda sums: float(sums[0] / sums[1]))
+    (found,) = bootstrap_sums(
+        np.stack((values, np.ones(count)), axis=1), lambda sums: float(sums[0] / sums[1])
+    )
     assert found.value == pytest.approx(values.mean())
     assert found.low is not None
     assert found.high is not None
@@ -70,7 +73,9 @@ def test_many_examples_are_drawn_in_groups_with_the_same_width() -> None:
 
 
 def test_a_figure_that_is_not_defined_has_no_value() -> None:
-    assert bootstrap_counts(np.array([0, 0]), lambda _: math.nan) == Metric(None)
+    assert bootstrap_counts(np.array([0, 0]), lambda _: np.array([math.nan])) == [Metric(None)]
+    found = bootstrap_counts(np.array([1, 1]), lambda tables: np.full(len(tables), math.nan))
+    assert found == [Metric(None)]
 
 
 def test_areas_of_many_scores_are_exact_with_an_interval_of_groups() -> None:

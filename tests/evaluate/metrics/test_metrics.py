@@ -18,12 +18,12 @@ from aisrv.evaluate.metrics.classes import (
     f1,
     macro,
     precision,
-    predicted_classes,
     recall,
     top_right,
 )
 from aisrv.evaluate.metrics.curves import CURVE_POINTS, ScoreCounts, area, partial_area, thinned
 from aisrv.evaluate.metrics.regression import regression_figures
+from aisrv.evaluate.metrics.summary import ScoreRows
 from tests.support.amounts import amount
 
 CLOSE = 1e-12
@@ -43,7 +43,7 @@ def test_classes_as_scikit_learn_has_them() -> None:
         scores, labels = random_set(each)
         classes = scores.shape[1]
         everyone = np.arange(classes)
-        predicted = predicted_classes(scores)
+        predicted = ScoreRows(scores).predicted()
         confusion = confusion_of(labels, predicted, classes)
         assert np.array_equal(confusion, oracle.confusion_matrix(labels, predicted, labels=everyone))
         values = confusion.astype(float)
@@ -58,6 +58,7 @@ def test_classes_as_scikit_learn_has_them() -> None:
                 labels, predicted, labels=occurs, average="macro", zero_division=0
             )
             assert abs(macro(ours, values) - macros[name]) < CLOSE
+            assert np.allclose(ours(np.stack((values, values.T)))[0], ours(values), equal_nan=True)
         for number in everyone:
             counts = ScoreCounts.of(labels == number, scores[:, number])
             if len(set(labels == number)) < 2:
@@ -78,10 +79,10 @@ def test_classes_as_scikit_learn_has_them() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_all_figures_of_a_set(seed: int) -> None:
     scores, labels = random_set(1000 + seed)
-    figures = class_figures(scores, labels, np.zeros(len(labels), bool), top=(1, 2), curves=True)
+    figures = class_figures(ScoreRows(scores), labels, np.zeros(len(labels), bool), top=(1, 2), curves=True)
     metrics = figures.metrics
     everyone = np.arange(scores.shape[1])
-    assert metrics["accuracy"].value == oracle.accuracy_score(labels, predicted_classes(scores))
+    assert metrics["accuracy"].value == oracle.accuracy_score(labels, ScoreRows(scores).predicted())
     brier, loss = metrics["brier"].value, metrics["log_loss"].value
     assert brier is not None
     assert loss is not None
@@ -106,16 +107,16 @@ def test_top_k_without_ties_is_scikit_learns() -> None:
 def test_of_equal_scores_the_lower_class_comes_first() -> None:
     scores = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.2, 0.4, 0.4]])
     labels = np.array([0, 1, 2])
-    assert predicted_classes(scores).tolist() == [0, 0, 1]
+    assert ScoreRows(scores).predicted().tolist() == [0, 0, 1]
     assert top_right(scores, labels, 1).tolist() == [True, False, False]
     assert top_right(scores, labels, 2).tolist() == [True, True, True]
-    assert class_figures(scores, labels.astype(np.int32), np.zeros(3, bool)).ties == 3
+    assert class_figures(ScoreRows(scores), labels.astype(np.int32), np.zeros(3, bool)).ties == 3
 
 
 def test_what_failed_is_wrong_and_in_no_other_figure() -> None:
     scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.0, 0.0], [1.0, 0.0]])
     labels = np.array([0, 1, 1, 1], np.int32)
-    figures = class_figures(scores, labels, np.array([False, False, True, False]))
+    figures = class_figures(ScoreRows(scores), labels, np.array([False, False, True, False]))
     assert figures.metrics["accuracy"].value == 0.5
     assert figures.confusion.tolist() == [[1, 0], [1, 1]]
 
@@ -123,7 +124,7 @@ def test_what_failed_is_wrong_and_in_no_other_figure() -> None:
 def test_one_output_is_the_second_class() -> None:
     scores = class_scores(np.array([[-128], [127], [0]], np.int8), -128, 128)
     assert scores.tolist() == [[1.0, 0.0], [1 / 256, 255 / 256], [0.5, 0.5]]
-    assert predicted_classes(scores).tolist() == [0, 1, 0]
+    assert ScoreRows(scores).predicted().tolist() == [0, 1, 0]
 
 
 def test_calibration_by_hand() -> None:
@@ -139,7 +140,7 @@ def test_calibration_by_hand() -> None:
 
 
 def test_outputs_that_are_no_probabilities_have_no_calibration() -> None:
-    figures = class_figures(np.array([[3.0, -1.0]]), np.array([0], np.int32), np.array([False]))
+    figures = class_figures(ScoreRows(np.array([[3.0, -1.0]])), np.array([0], np.int32), np.array([False]))
     assert figures.calibration == ()
     assert "ece" not in figures.metrics
 

@@ -16,6 +16,7 @@ from aisrv.values.settings.size_option import SIZE
 
 if TYPE_CHECKING:
     from aisrv.analysis.profile import ModelProfile, Suite, SuiteSettings
+    from aisrv.analysis.profile.end_to_end import EndToEnd
 
 MAX_MODEL_BYTES = 256 * 1024 * 1024
 
@@ -137,6 +138,62 @@ class ReportOptions:
     )
 
 
+class _Link(click.ParamType[str]):
+    """`usb`, or `spi:HZ`."""
+
+    name = "usb|spi:HZ"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        scheme, _, clock = value.partition(":")
+        is_spi = scheme == "spi" and clock.isdecimal() and 1_000 <= int(clock) <= 50_000_000
+        if value != "usb" and not is_spi:
+            self.fail(f"{value!r} is neither usb nor spi:HZ with a clock of 1000 to 50000000", param, ctx)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class EndToEndOptions:
+    """The whole way of an inference, from a host and back."""
+
+    wanted: bool = option(
+        "--end-to-end",
+        default=False,
+        is_flag=True,
+        help="Predict a host's commands, upload to output: wire, device, inference.",
+    )
+    link: str = option(
+        "--host", default="usb", show_default=True, type=_Link(), help="How the host reaches the device."
+    )
+    camera: float | None = option(
+        "--camera", metavar="FPS", type=_POSITIVE, help="A camera that streams frames into the engine."
+    )
+    host_us: float = option(
+        "--host-us",
+        metavar="N",
+        type=click.FloatRange(0, 1e6),
+        default=0.0,
+        show_default=True,
+        help="Time of the host for each command over USB, in microseconds.",
+    )
+
+    def check(self, report: ReportOptions) -> None:
+        """Raise UsageError for options that do not go together."""
+        if not self.wanted:
+            if self != EndToEndOptions():
+                raise click.UsageError("--host, --camera and --host-us need --end-to-end")
+        elif report.as_csv or report.html is not None:
+            raise click.UsageError("--end-to-end is shown in the terminal or with --json")
+        elif self.host_us and self.link != "usb":
+            raise click.UsageError("--host-us is for --host usb: over SPI the host polls back to back")
+
+    def predict(self, profile: "ModelProfile") -> "EndToEnd":
+        """Predict the commands of one model. Raises ProfileError."""
+        from aisrv.analysis.profile.end_to_end import predict, spi, usb
+
+        link = usb if self.link == "usb" else spi(int(self.link.partition(":")[2]))
+        return predict(profile, link, self.link, self.host_us, self.camera)
+
+
 def _suite(models: tuple[Path, ...], file: Path | None) -> "Suite":
     """Return models of the command line, else of the file, on the file's configurations, if any."""
     from aisrv.analysis.profile import Configuration, Suite, SuiteModel, load_suite
@@ -187,12 +244,14 @@ def _read(path: Path) -> bytes:
 @click.option(
     "--run", "runs", type=click.IntRange(1, 100_000), help="Run each model this many times on this host."
 )
+@option_group("way", EndToEndOptions)
 @option_group("report", ReportOptions)
 def profile(
     models: tuple[Path, ...],
     config: Path | None,
     device: DeviceSettings,
     runs: int | None,
+    way: EndToEndOptions,
     report: ReportOptions,
 ) -> None:
     """Predict what models take on the device: time by operator, memory, and what threads and clock change.
@@ -208,14 +267,17 @@ def profile(
       aisrv profile before.tflite after.tflite
       aisrv profile person.tflite --kernels reference --run 20
       aisrv profile --config suite.toml --html report.html
+      aisrv profile person.tflite --end-to-end --host spi:10000000
       aisrv profile person.tflite --csv > operators.csv
     """
     from aisrv.analysis.profile import ProfileError
 
     if report.as_json and report.as_csv:
         raise click.UsageError("--json and --csv exclude each other")
+    way.check(report)
     try:
         profiles = profile_suite(_suite(models, config), device.settings(), runs)
+        ways = [way.predict(each) for each in profiles] if way.wanted else None
     except ProfileError as error:
         raise click.ClickException(str(error)) from None
     if report.html is not None:
@@ -225,7 +287,14 @@ def profile(
     if report.as_json or report.as_csv:
         from aisrv.analysis.profile.export import to_csv, to_json
 
-        click.echo(to_json(profiles) if report.as_json else to_csv(profiles), nl=report.as_json)
+        click.echo(to_json(profiles, ways) if report.as_json else to_csv(profiles), nl=report.as_json)
+    elif ways is not None:
+        from rich.console import Console
+
+        from aisrv.analysis.profile.end_to_end_report import show_end_to_end
+
+        for each, times in zip(profiles, ways, strict=True):
+            show_end_to_end(Console(), each, times)
     elif report.html is None:
         from rich.console import Console
 

@@ -286,3 +286,52 @@ def test_no_report_has_a_time_without_its_band(digits_file: Path, tmp_path: Path
     shown = run(digits_file).stdout
     assert " % estimates" not in shown
     assert re.findall(r"[\d.]+ ms(?! \()", shown) == []
+
+
+def test_the_whole_way_of_an_inference(digits_file: Path) -> None:
+    text = _words(run(digits_file, "--end-to-end").stdout)
+    assert text.startswith("digits.tflite over usb: 0.476 ms from input to output (")
+    for command in ("SET_MODEL_ARENA", "SET_INPUT_TENSOR", "START_INFER", "GET_OUTPUT_TENSOR"):
+        assert command in text
+
+
+def test_the_whole_way_as_json(digits_file: Path) -> None:
+    (profile,) = json.loads(run(digits_file, "--end-to-end", "--host", "spi:10000000", "--json").stdout)[
+        "profiles"
+    ]
+    way = profile["end_to_end"]
+    assert way["link"] == "spi:10000000"
+    assert way["ticks"] == sum(row["ticks"] for row in way["commands"])
+    assert [row["command"] for row in way["commands"]] == [
+        "SET_INPUT_TENSOR",
+        "START_INFER",
+        "GET_OUTPUT_TENSOR",
+    ]
+
+
+def test_a_camera_that_is_faster_than_the_engine(digits_file: Path) -> None:
+    text = _words(run(digits_file, "--end-to-end", "--camera", "5000").stdout)
+    assert re.search(
+        r"A camera of 5000 frames a second: 2,\d{3}\.\d inferences a second\. Of 2,\d{3} frames", text
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--host", "spi:10"], "'spi:10' is neither usb nor spi:HZ with a clock of 1000 to 50000000"),
+        (["--end-to-end", "--host", "i2c"], "'i2c' is neither usb nor spi:HZ"),
+        (["--camera", "5"], "--host, --camera and --host-us need --end-to-end"),
+        (["--end-to-end", "--csv"], "--end-to-end is shown in the terminal or with --json"),
+        (
+            ["--end-to-end", "--host", "spi:1000000", "--host-us", "5"],
+            "--host-us is for --host usb: over SPI the host polls back to back",
+        ),
+    ],
+)
+def test_options_of_the_whole_way_that_do_not_go_together(
+    digits_file: Path, options: list[str], reason: str
+) -> None:
+    outcome = run(digits_file, *options)
+    assert outcome.exit_code == 2
+    assert reason in _words(outcome.stderr)

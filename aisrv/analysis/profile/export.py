@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from aisrv.analysis.profile.end_to_end import EndToEnd
+from aisrv.analysis.profile.end_to_end_report import end_to_end_data
 from aisrv.analysis.profile.model_profile import ModelProfile, Placement
 from aisrv.inference.timings import DeviceModel, FlashPath, Total
 
@@ -26,9 +28,15 @@ CSV_COLUMNS: Final = (
 )
 
 
-def to_json(profiles: Sequence[ModelProfile]) -> str:
-    """Return `{"profiles": [...]}`; ticks are of the reference clock, ms are real ones, sizes are bytes."""
-    return json.dumps({"profiles": [_as_data(profile) for profile in profiles]}, indent=2)
+def to_json(profiles: Sequence[ModelProfile], ways: Sequence[EndToEnd] | None = None) -> str:
+    """Return `{"profiles": [...]}`; ticks are of the reference clock, ms are real ones, sizes are bytes.
+
+    `ways` are the commands of each profile's host; their ticks are of 10 ns.
+    """
+    documents = [_as_data(profile) for profile in profiles]
+    for document, way in zip(documents, ways or (), strict=ways is not None):
+        document["end_to_end"] = end_to_end_data(way)
+    return json.dumps({"profiles": documents}, indent=2)
 
 
 def to_csv(profiles: Sequence[ModelProfile]) -> str:

@@ -1,0 +1,61 @@
+"""What communication takes on the chip, in issue slots, clocks of a core or ticks of 10 ns, with the basis.
+
+"Facts" names a published source. "Estimate" stands where nobody published a figure: the architecture of the
+switch is known, its latency is not.
+"""
+
+from fractions import Fraction
+from typing import Final
+
+TICK_HZ: Final = 100_000_000
+"""Ticks of 10 ns in a second."""
+ISSUE_SLOTS: Final = 5
+"""Clocks between two instructions of a core, however few run (XS3 architecture)."""
+
+TOKEN_SLOTS: Final = 2
+"""A lone token or word: an instruction on either side."""
+WORD_SLOTS: Final = 4
+"""A word of a run, or a byte of its tail: `in, out, sub, bt` (lib_tflite_micro, fast_flash_read_loop.S)."""
+NORMAL_WORD_SLOTS: Final = 10
+"""A word with its handshake (`chan_out_word`)."""
+STATUS_SLOTS: Final = 5
+"""The status of a SET: a word and END."""
+
+ROUTE_CLOCKS: Final = 48
+"""A route opened to the other tile. Estimate: no latency of the switch is published."""
+NORMAL_WORD_ROUTES: Final = 4
+ARRAY_ROUTES: Final = 2
+STATUS_ROUTES: Final = 1
+"""Routes that a normal word, an array and a status open."""
+
+USB_TURN_TICKS: Final = 830
+"""After each packet, until the task or the endpoint has it. Estimate: 498 clocks of 60 MHz, which XUD takes
+from an OUT to an IN packet of one task (lib_xud, tests/test_iso_loopback.py)."""
+LOAD_TICKS: Final = 5760
+"""Initialization and planning of a model, for each operator. Estimate: (99,717 + 171,000) ticks of vww with
+47 operators (XMOS ai_tools, app_profiling README)."""
+
+
+def word_run_slots(nbytes: int) -> int:
+    """Slots of the data of an array: whole words, then bytes."""
+    words, tail = divmod(nbytes, 4)
+    return WORD_SLOTS * (words + tail)
+
+
+def usb_transaction_ticks(nbytes: int) -> int:
+    """Ticks of a bulk transaction of up to 512 bytes on a high-speed bus that is always busy.
+
+    55 bytes of overhead, and 13 such transactions in a microframe of 7,500 bytes (USB 2.0, table 5-10); the
+    rest of the microframe is spread over them.
+    """
+    return -(-(nbytes + 65) * 5 // 3)
+
+
+def spi_byte_ticks(clock_hz: int) -> Fraction:
+    """Ticks of a byte on SPI at a clock."""
+    return Fraction(8 * TICK_HZ, clock_hz)
+
+
+def spi_transaction_ticks(nbytes: int, clock_hz: int) -> Fraction:
+    """Ticks of a transaction: idle and chip select at its least lengths, 400 ns in all, and its bytes."""
+    return 40 + nbytes * spi_byte_ticks(clock_hz)

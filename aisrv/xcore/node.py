@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from aisrv.xcore.channel import Channel
 from aisrv.xcore.deadlock_watch import DeadlockWatch
+from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
 from aisrv.xcore.runtime import OnTrap, Runtime
 from aisrv.xcore.switch import Switch
 from aisrv.xcore.tile import Tile
@@ -44,16 +45,18 @@ class NodeStatistics(Struct, frozen=True):
 class Node:
     """One xcore.ai chip. Make it with `open_node`.
 
-    `tiles` is their number, `core_clock_mhz` the clock of the cores.
+    `tiles` is their number, `core_clock_mhz` the clock of the cores; `classes` are of what the tiles make.
     """
 
-    def __init__(self, runtime: Runtime, *, tiles: int, core_clock_mhz: int) -> None:
+    def __init__(
+        self, runtime: Runtime, *, tiles: int, core_clock_mhz: int, classes: ResourceClasses = PLAIN
+    ) -> None:
         self.runtime: Final = runtime
         """What all resources of the node share."""
         self.number: Final = runtime.number
         self.clock: Final = runtime.clock
         self.core_clock_mhz: Final = core_clock_mhz
-        self.tiles: Final = tuple(Tile(runtime, tile, core_clock_mhz) for tile in range(tiles))
+        self.tiles: Final = tuple(Tile(runtime, tile, core_clock_mhz, classes) for tile in range(tiles))
 
     def channel(self, a: Tile, b: Tile) -> Channel:
         """Allocate an end on each tile and make each the other's destination.
@@ -112,13 +115,15 @@ async def open_node(
     core_clock_mhz: int = 600,
     on_trap: OnTrap = "raise",
     seed: int | None = None,
+    classes: ResourceClasses = PLAIN,
 ) -> AsyncIterator[Node]:
     """Open a node; the block may start cores and use channel ends itself, as the outside world.
 
     After the block the cores run on until all have ended. `seed` makes the choice among ready events
     repeatable. `on_trap="halt"` stops only the core that trapped, or raised any other exception, as silicon
     does. `name` begins what is logged, to tell several nodes apart. `tiles` is their number, 1 or 2;
-    `number`, below 16384, is that of the node in resource ids; `core_clock_mhz` is the clock of the cores.
+    `number`, below 16384, is that of the node in resource ids; `core_clock_mhz` is the clock of the cores;
+    `classes` are those of runtime, cores, channel ends, timers and locks.
     Raises SizeError for another number of tiles, or of the node.
     """
     if not 1 <= tiles <= MOST_TILES:
@@ -129,10 +134,10 @@ async def open_node(
     runtime: Runtime | None = None
     try:
         async with trio.open_nursery() as nursery:
-            runtime = Runtime(
+            runtime = classes.runtime(
                 nursery, switch, number=number, tiles=tiles, name=name, on_trap=on_trap, seed=seed
             )
-            node = Node(runtime, tiles=tiles, core_clock_mhz=core_clock_mhz)
+            node = Node(runtime, tiles=tiles, core_clock_mhz=core_clock_mhz, classes=classes)
             with runtime.outside_world():
                 yield node
     finally:

@@ -9,6 +9,7 @@ from aisrv.xcore.core import Core, check_tile
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.memory import TileMemory
 from aisrv.xcore.pool import Pool
+from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
 from aisrv.xcore.routes import CHANENDS
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.synchronizer import Synchronizer
@@ -28,14 +29,17 @@ Ts = TypeVarTuple("Ts")
 class Tile:
     """One tile of a node. Only its own cores, and tasks outside of any core, allocate and start cores on it.
 
-    `number` is its own in the node, `core_clock_mhz` the clock of its cores.
+    `number` is its own in the node, `core_clock_mhz` the clock of its cores; `classes` are of what it makes.
     """
 
-    def __init__(self, runtime: Runtime, number: int, core_clock_mhz: int) -> None:
+    def __init__(
+        self, runtime: Runtime, number: int, core_clock_mhz: int, classes: ResourceClasses = PLAIN
+    ) -> None:
         self.runtime: Final = runtime
         """What all resources of the node share."""
         self.clock: Final = runtime.clock
         self._core_clock_mhz = core_clock_mhz
+        self._classes = classes
         self.number: Final = number
         self.memory: Final = TileMemory(runtime, number)
         self._cores = Pool(number, "logical cores", CORES)
@@ -116,7 +120,7 @@ class Tile:
         `name` is what reports call it.
         """
         check_tile(self.number, "getr of a logical core")
-        core = Core(self.number, self._cores.take(), name)
+        core = self._classes.core(self.number, self._cores.take(), name)
         self._taken[core.number] = core
         return core
 
@@ -128,17 +132,17 @@ class Tile:
     def allocate_chanend(self) -> ChanEnd:
         """Allocate the lowest free channel end (`getr`); the 33rd traps with ILLEGAL_RESOURCE."""
         check_tile(self.number, "getr of a channel end")
-        return ChanEnd(self.runtime, self.number, self._chanends)
+        return self._classes.chanend(self.runtime, self.number, self._chanends)
 
     def allocate_timer(self) -> Timer:
         """Allocate a timer; the eleventh traps with ILLEGAL_RESOURCE."""
         check_tile(self.number, "getr of a timer")
-        return Timer(self.runtime, self.number, self._timers)
+        return self._classes.timer(self.runtime, self.number, self._timers)
 
     def allocate_lock(self) -> Lock:
         """Allocate a lock; the fifth traps with ILLEGAL_RESOURCE."""
         check_tile(self.number, "getr of a lock")
-        return Lock(self.runtime, self.number, self._locks)
+        return self._classes.lock(self.runtime, self.number, self._locks)
 
     def allocate_synchronizer(self, members: int) -> Synchronizer:
         """Allocate a barrier for `members` cores; the eighth traps with ILLEGAL_RESOURCE."""

@@ -78,7 +78,10 @@ def output_values(answers: Answers, outputs: Sequence[TensorSpec], number: int =
 def real_values(elements: npt.NDArray[Any], spec: TensorSpec) -> npt.NDArray[np.float64]:
     """Return elements of the tensor `spec` as real numbers, or as its integers where it is not quantized."""
     real = elements.astype(np.float64)
-    return real if spec.scale is None else (real - spec.zero_point) * spec.scale
+    if spec.scale is not None:
+        real -= spec.zero_point
+        real *= spec.scale
+    return real
 
 
 def scores_of(answers: Answers, outputs: Sequence[TensorSpec]) -> ScoreRows:

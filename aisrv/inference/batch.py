@@ -14,32 +14,32 @@ from aisrv.inference.interpreter import Interpreter, TensorLayout
 
 MEASUREMENTS: Final = 100
 """Times of a batch that are taken at most; a longer batch is timed in so many groups of runs."""
-LARGEST_VIEWS: Final = 1 << 16
-"""Rows whose views are made in advance; those of larger memories are made as they are needed."""
+LARGEST_VIEWS: Final = 1 << 17
+"""Rows whose views are kept for the next batch in the same place."""
 
 _AREA: Final = struct.Struct("<3Q")
 _JOB: Final = struct.Struct("<3Q")
 _TIME: Final = struct.Struct("<I")
 _LONGEST: Final = (1 << 32) - 1
 
-Tensors = Sequence[memoryview]
-"""The inputs, or the outputs, of one example."""
+Tensors = Sequence[Sequence[memoryview]]
+"""The inputs, or the outputs, of examples: by tensor, then by example."""
 
 
-def run_batch(interpreter: Interpreter, rows: Sequence[Tensors], out: Sequence[Tensors]) -> None:
+def run_batch(interpreter: Interpreter, rows: Tensors, out: Tensors) -> None:
     """Run the model on each of the rows of inputs, and fill that of outputs; whatever the interpreter raises.
 
     Inputs are left as they are, even where the interpreter overwrites its own: they may be read-only. Where
     `invoke` raises, those outputs and the ones after them in `out` are as they were.
     """
     set_input, invoke, get_output = interpreter.set_input, interpreter.invoke, interpreter.get_output
-    if rows and len(rows[0]) == len(out[0]) == 1:
-        for (data,), (into,) in zip(rows, out, strict=True):
+    if len(rows) == len(out) == 1:
+        for data, into in zip(rows[0], out[0], strict=True):
             set_input(0, data)
             invoke()
             get_output(0, into)
         return
-    for inputs, outputs in zip(rows, out, strict=True):
+    for inputs, outputs in zip(zip(*rows, strict=True), zip(*out, strict=True), strict=True):
         for number, data in enumerate(inputs):
             set_input(number, data)
         invoke()
@@ -47,16 +47,17 @@ def run_batch(interpreter: Interpreter, rows: Sequence[Tensors], out: Sequence[T
             get_output(number, into)
 
 
-def run_timed(interpreter: Interpreter, rows: Sequence[Tensors], out: Sequence[Tensors]) -> list[int]:
+def run_timed(interpreter: Interpreter, rows: Tensors, out: Tensors) -> list[int]:
     """Do as `run_batch`, and return the mean nanoseconds of a run in each of MEASUREMENTS groups at most."""
-    size = -(-len(rows) // MEASUREMENTS) or 1
+    count = len(rows[0])
+    size = -(-count // MEASUREMENTS) or 1
     times = []
     start = perf_counter_ns()
-    for first in range(0, len(rows), size):
-        part = rows[first : first + size]
-        run_batch(interpreter, part, out[first : first + size])
+    for first in range(0, count, size):
+        end = min(first + size, count)
+        run_batch(interpreter, [each[first:end] for each in rows], [each[first:end] for each in out])
         now = perf_counter_ns()
-        times.append((now - start) // len(part))
+        times.append((now - start) // (end - first))
         start = now
     return times
 
@@ -127,22 +128,27 @@ class Rows:
         self._memory = self._memory[area.offset - start :]
         self._area = area
         self._sizes = tuple(sizes)
-        self._views = [self._row(row) for row in range(area.rows)] if area.rows <= LARGEST_VIEWS else []
+        self._kept: dict[int, Tensors] = {}
+        """Views by their first row."""
 
-    def part(self, first: int, count: int) -> Sequence[Tensors]:
+    def part(self, first: int, count: int) -> Tensors:
         """Return rows from `first` on, as many as `count`; ValueError if there are not as many."""
         if first + count > self._area.rows:
             raise ValueError(f"rows {first} to {first + count} of {self._area.rows}")
-        if self._views:
-            return self._views[first : first + count]
-        return [self._row(row) for row in range(first, first + count)]
+        views = self._kept.get(first, ())
+        if not views or len(views[0]) < count:
+            views = self._views(first, count)
+            if sum(len(each[0]) for each in self._kept.values()) + count > LARGEST_VIEWS:
+                self._kept.clear()
+            self._kept[first] = views
+        return [each[:count] for each in views]
 
-    def _row(self, row: int) -> Tensors:
-        at = row * self._area.row_bytes
-        found = []
+    def _views(self, first: int, count: int) -> Tensors:
+        found, offset, row_bytes = [], 0, self._area.row_bytes
         for size in self._sizes:
-            found.append(self._memory[at : at + size])
-            at += size
+            starts = range(first * row_bytes + offset, (first + count) * row_bytes + offset, row_bytes)
+            found.append([self._memory[start : start + size] for start in starts])
+            offset += size
         return found
 
 

@@ -40,11 +40,11 @@ def single(kind: str, model: bytes, image: bytes) -> list[bytes]:
 def test_a_batch_gives_the_bytes_of_single_runs_and_leaves_its_inputs(kind: str, model: bytes) -> None:
     interpreter = create_interpreter(EngineKind.parse(kind))
     layout = interpreter.load(model, 1 << 20)
-    rows = [[memoryview(image)] for image in IMAGES[:20]]  # bytes, which nobody can write to
-    out = [[memoryview(bytearray(size)) for size in layout.outputs] for _ in rows]
-    run_batch(interpreter, rows, out)
+    rows = [memoryview(image) for image in IMAGES[:20]]  # bytes, which nobody can write to
+    out = [[memoryview(bytearray(size)) for _ in rows] for size in layout.outputs]
+    run_batch(interpreter, [rows], out)
     expected = [single(kind, model, image) for image in IMAGES[:20]]
-    assert [[bytes(each) for each in outputs] for outputs in out] == expected
+    assert [list(map(bytes, outputs)) for outputs in zip(*out, strict=True)] == expected
 
 
 class Interpreter:
@@ -71,7 +71,10 @@ class Interpreter:
 
 
 def rows_of(values: Sequence[Sequence[int]]) -> list[list[memoryview]]:
-    return [[memoryview(bytes(each[:2])), memoryview(bytes(each[2:]))] for each in values]
+    return [
+        [memoryview(bytes(each[:2])) for each in values],
+        [memoryview(bytes(each[2:])) for each in values],
+    ]
 
 
 def test_one_run_leaves_its_inputs_and_a_run_in_tensors_shows_what_is_left_of_them() -> None:
@@ -90,7 +93,7 @@ def test_one_run_leaves_its_inputs_and_a_run_in_tensors_shows_what_is_left_of_th
 
 def test_rows_before_one_that_fails_are_there() -> None:
     out = bytearray(3)
-    views = [[memoryview(out)[index : index + 1]] for index in range(3)]
+    views = [[memoryview(out)[index : index + 1] for index in range(3)]]
     with pytest.raises(InvokeError, match="nine"):
         run_batch(Interpreter(), rows_of([(1, 2, 3), (9, 0, 0), (4, 5, 6)]), views)
     assert bytes(out) == bytes((6, 0, 0))
@@ -98,11 +101,11 @@ def test_rows_before_one_that_fails_are_there() -> None:
 
 @pytest.mark.parametrize("count", [1, MEASUREMENTS, MEASUREMENTS + 1, 5 * MEASUREMENTS])
 def test_long_batches_are_timed_in_groups(count: int) -> None:
-    out = [[memoryview(bytearray(1))] for _ in range(count)]
+    out = [[memoryview(bytearray(1)) for _ in range(count)]]
     times = run_timed(Interpreter(), rows_of([(1, 2, 3)] * count), out)
     assert len(times) <= MEASUREMENTS
     assert len(times) == -(-count // -(-count // MEASUREMENTS))
-    assert {bytes(each) for (each,) in out} == {b"\x06"}
+    assert {bytes(each) for each in out[0]} == {b"\x06"}
 
 
 def test_rows_in_files_are_cut_into_tensors() -> None:
@@ -121,6 +124,22 @@ def test_rows_in_files_are_cut_into_tensors() -> None:
         batches.run(BatchJob(8, 0, 4))
     with pytest.raises(ValueError, match="rows have 4 bytes, the model's tensors 3"):
         batches.map_inputs(descriptor, RowArea(0, 4, 5))
+    os.close(descriptor)
+
+
+def test_views_are_kept_for_the_next_batch_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aisrv.inference.batch.LARGEST_VIEWS", 6)
+    descriptor = os.memfd_create("rows")
+    os.write(descriptor, bytes(range(20)))
+    rows = Rows(descriptor, RowArea(0, 2, 10), (2,), writable=False)
+    (first,) = rows.part(2, 3)
+    assert [bytes(each) for each in first] == [bytes((4, 5)), bytes((6, 7)), bytes((8, 9))]
+    (again,), (longer,) = rows.part(2, 2), rows.part(2, 4)
+    assert all(one is other for one, other in zip(again, first, strict=False))
+    assert (len(again), [bytes(each) for each in longer][3]) == (2, bytes((10, 11)))
+    assert rows.part(2, 1)[0][0] is longer[0]
+    rows.part(5, 5)  # too many for the limit together
+    assert rows.part(2, 1)[0][0] is not longer[0]
     os.close(descriptor)
 
 

@@ -4,13 +4,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from aisrv.evaluate.metrics.curves import Curve, ScoreCounts, thinned
 from aisrv.evaluate.metrics.intervals import (
+    DRAWN_SINGLY,
+    GROUPS,
     Floats,
     Metric,
     bootstrap_counts,
@@ -22,6 +24,9 @@ from aisrv.evaluate.metrics.summary import Labels, ScoreRows, Scores, ScoreSumma
 
 BINS: Final = 15
 """Bins of equal width of the expected calibration error (Guo et al., On calibration, 2017)."""
+
+_TOGETHER: Final = 1 << 16
+"""Examples that are sorted into bins at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class ClassFigures:
     """All figures of a classifier."""
 
     metrics: dict[str, Metric]
+    predicted: Labels
+    """Of the examples that did not fail."""
     confusion: npt.NDArray[np.int64]
     """[label, predicted]; examples that failed are in no column."""
     calibration: tuple[CalibrationBin, ...]
@@ -60,12 +67,11 @@ class ClassFigures:
     """Examples in which several classes have the largest score."""
 
 
-def class_scores(outputs: npt.NDArray[Any], zero: float = 0.0, one: float = 1.0) -> Scores:
-    """Return scores by class: one output is that of class 1, and class 0 has what is left to 1.
+def class_scores(real: Floats) -> Scores:
+    """Return scores by class of outputs, [examples, outputs]: a single output is that of class 1.
 
-    `outputs` are [examples, outputs]; `zero` and `one` are the elements that stand for these numbers.
+    Class 0 has what is left to 1.
     """
-    real = (np.asarray(outputs, np.float64) - zero) / (one - zero)
     return np.concatenate((1 - real, real), axis=1) if real.shape[1] == 1 else real
 
 
@@ -119,9 +125,8 @@ def macro(figure: Callable[[Floats], Floats], confusion: Floats) -> Floats:
         return np.asarray(found.sum(axis=-1) / occurs.sum(axis=-1))
 
 
-def calibration_bins(confidence: Floats, right: npt.NDArray[np.bool_]) -> tuple[CalibrationBin, ...]:
-    """Sort examples into BINS by their confidence, with whether they are right."""
-    counts = _bin_sums(confidence, right).reshape(BINS, 3)
+def calibration_bins(sums: Floats) -> tuple[CalibrationBin, ...]:
+    """Return the bins by their sums, [BINS, 3]: count, confidence, right."""
     return tuple(
         CalibrationBin(
             number / BINS,
@@ -130,19 +135,21 @@ def calibration_bins(confidence: Floats, right: npt.NDArray[np.bool_]) -> tuple[
             float(total / count) if count else None,
             float(hits / count) if count else None,
         )
-        for number, (count, total, hits) in enumerate(counts)
+        for number, (count, total, hits) in enumerate(sums)
     )
 
 
-def _places(confidence: Floats) -> npt.NDArray[np.intp]:
-    return np.asarray(np.clip(np.ceil(confidence * BINS) - 1, 0, BINS - 1), np.intp)
+def bin_sums(
+    confidence: Floats, right: npt.NDArray[np.bool_], groups: npt.NDArray[np.intp], size: int
+) -> Floats:
+    """Sort examples into BINS by their confidence; sum up count, confidence and right ones.
 
-
-def _bin_sums(confidence: Floats, right: npt.NDArray[np.bool_]) -> Floats:
-    """Sum up count, confidence and right ones by bin, [3 * BINS]."""
-    places = _places(confidence)
-    sums = [np.bincount(places, weights, BINS) for weights in (None, confidence, right.astype(np.float64))]
-    return np.stack(sums, axis=1).ravel().astype(np.float64)
+    The sums are [groups, BINS, 3] of `size` groups, of which `groups` says that of each example.
+    """
+    places = groups * BINS + np.clip(np.ceil(confidence * BINS) - 1, 0, BINS - 1).astype(np.intp)
+    weights = (None, confidence, right)
+    sums = [np.bincount(places, each, size * BINS) for each in weights]
+    return np.stack(sums, axis=1).reshape(size, BINS, 3).astype(np.float64)
 
 
 def calibration_error(sums: Floats) -> float:
@@ -190,9 +197,10 @@ def class_figures(
     metrics |= {f"auc.{each.number}": each.auc for each in found if classes > 2}
     bins: tuple[CalibrationBin, ...] = ()
     if len(labels) and summary.are_probabilities(step * classes + 1e-3):
-        bins = calibration_bins(summary.largest, right)
-        metrics |= _probability_metrics(summary, right, step)
-    return ClassFigures(metrics, confusion, bins, tuple(found), summary.ties)
+        found_bins, probability_metrics = _probability_figures(summary, right, step)
+        bins = calibration_bins(found_bins)
+        metrics |= probability_metrics
+    return ClassFigures(metrics, summary.predicted, confusion, bins, tuple(found), summary.ties)
 
 
 def _by_class(confusion: npt.NDArray[np.int64]) -> dict[str, Metric]:
@@ -212,22 +220,28 @@ def _class_curve(number: int, scores: Floats, labels: Labels) -> list[ClassCurve
     return [] if curve is None else [ClassCurve(number, thinned(curve), counts.auc())]
 
 
-def _probability_metrics(
+def _probability_figures(
     summary: ScoreSummary, right: npt.NDArray[np.bool_], step: float
-) -> dict[str, Metric]:
-    """Return expected calibration error, Brier score, and log loss clipped at half a step."""
-    brier = summary.squares - 2 * summary.own + 1
+) -> tuple[Floats, dict[str, Metric]]:
+    """Return the sums of bins, and expected calibration error, Brier score and log loss.
+
+    The log loss is clipped at half a `step`.
+    """
+    count = len(right)
+    groups = group_numbers(count)
+    size = GROUPS if count > DRAWN_SINGLY else count
     clip = max(step / 2, float(np.finfo(np.float64).eps))
-    losses = -np.log(np.clip(summary.own, clip, 1 - clip))
-    groups = group_numbers(len(right))
-    size = int(groups.max()) + 1
-    places = groups * BINS + _places(summary.largest)
-    weights = (None, summary.largest, right.astype(np.float64))
-    bins = np.stack([np.bincount(places, each, size * BINS) for each in weights], axis=1).reshape(size, -1)
-    sums = [np.bincount(groups, each, size)[:, None] for each in (brier, losses, None)]
-    names = ("ece", "brier", "log_loss")
-    found = bootstrap_sums(np.concatenate((bins, *sums), axis=1), _ece, _brier, _log_loss)
-    return dict(zip(names, found, strict=True))
+    bins, sums = np.zeros((size, BINS, 3)), np.zeros((size, 3))
+    for start in range(0, count, _TOGETHER):
+        rows = slice(start, start + _TOGETHER)
+        own = summary.own[rows]
+        bins += bin_sums(summary.largest[rows], right[rows], groups[rows], size)
+        brier = summary.squares[rows] - 2 * own + 1
+        losses = -np.log(np.clip(own, clip, 1 - clip))
+        sums += np.stack([np.bincount(groups[rows], each, size) for each in (brier, losses, None)], axis=1)
+    columns = np.concatenate((bins.reshape(size, -1), sums), axis=1)
+    found = bootstrap_sums(columns, _ece, _brier, _log_loss)
+    return bins.sum(axis=0), dict(zip(("ece", "brier", "log_loss"), found, strict=True))
 
 
 def _ece(sums: Floats) -> float:

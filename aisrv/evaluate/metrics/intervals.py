@@ -18,7 +18,7 @@ Z95: Final = 1.959963984540054
 """Standard deviations on each side of the mean that hold 95 % of a normal distribution."""
 BOOTSTRAPS: Final = 1000
 DRAWN_SINGLY: Final = 10_000
-"""Examples that bootstraps draw one by one; more are drawn in GROUPS, by a fixed shuffle."""
+"""Examples that bootstraps draw one by one; more are drawn in GROUPS, into which they come at random."""
 GROUPS: Final = 2_000
 """By as many the width of an interval is known to 1.6 %; by 1,000 bootstraps it is known to 2.2 %."""
 
@@ -106,10 +106,8 @@ def _with_interval(value: float, drawn: Floats) -> Metric:
 
 
 def group_numbers(count: int) -> npt.NDArray[np.intp]:
-    """Return the group of each of `count` examples: GROUPS, which a fixed shuffle makes, or each its own."""
-    if count <= DRAWN_SINGLY:
-        return np.arange(count)
-    return generator().permutation(count) % GROUPS
+    """Return the group of each of `count` examples: one of GROUPS by seed 0, or of few examples its own."""
+    return np.arange(count) if count <= DRAWN_SINGLY else generator().integers(0, GROUPS, count)
 
 
 def _grouped(columns: Floats) -> Floats:

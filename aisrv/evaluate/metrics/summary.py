@@ -14,8 +14,8 @@ Scores = npt.NDArray[np.float64]
 Rows = slice | Sequence[int] | npt.NDArray[np.intp] | npt.NDArray[np.bool_]
 """Some of the examples: a slice, indices, or a mask."""
 
-_PIECE: Final = 1 << 16
-"""Scores that are computed at once: 512 KiB."""
+_PIECE: Final = 1 << 15
+"""Scores that are computed at once: 256 KiB."""
 
 
 def _as_they_are(elements: npt.NDArray[Any]) -> Scores:
@@ -103,7 +103,8 @@ class ScoreSummary:
             predicted[place], largest[place] = best, top
             own[place] = scores[numbers, labels[place]]
             squares[place] = np.einsum("ij,ij->i", scores, scores)
-            ties += int(np.count_nonzero((scores == top[:, None]) @ ones > 1))
+            holders = np.flatnonzero(scores == top[:, None]) // classes
+            ties += len(np.unique(holders[1:][holders[1:] == holders[:-1]]))
             low, high = min(low, float(scores.min())), max(high, float(top.max()))
             distance = max(distance, float(np.abs(scores @ ones - 1).max()))
         return cls(predicted, largest, own, squares, ties, low, high, distance)

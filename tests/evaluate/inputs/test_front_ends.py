@@ -57,7 +57,7 @@ def test_the_four_sounds_of_tflm_come_out_right_whatever_came_before() -> None:
     interpreter = create_interpreter(EngineKind("tflm"))
     interpreter.load(model, 1 << 20)
     out = np.zeros((4, 4), np.int8)
-    run_batch(interpreter, [[memoryview(row)] for row in rows], [[row.data.cast("B")] for row in out])
+    run_batch(interpreter, [[memoryview(row) for row in rows]], [[row.data.cast("B") for row in out]])
     assert [LABELS[number] for number in out.argmax(axis=1)] == list(names.values())
 
 

@@ -10,6 +10,7 @@ import sklearn.metrics as oracle
 from aisrv.evaluate.metrics.anomaly import anomaly_figures, reconstruction_scores
 from aisrv.evaluate.metrics.classes import (
     CalibrationBin,
+    bin_sums,
     calibration_bins,
     calibration_error,
     class_figures,
@@ -122,19 +123,21 @@ def test_what_failed_is_wrong_and_in_no_other_figure() -> None:
 
 
 def test_one_output_is_the_second_class() -> None:
-    scores = class_scores(np.array([[-128], [127], [0]], np.int8), -128, 128)
+    scores = class_scores(np.array([[0.0], [255 / 256], [0.5]]))
     assert scores.tolist() == [[1.0, 0.0], [1 / 256, 255 / 256], [0.5, 0.5]]
+    assert class_scores(np.array([[0.25, 3.0]])).tolist() == [[0.25, 3.0]]
     assert ScoreRows(scores).predicted().tolist() == [0, 1, 0]
 
 
 def test_calibration_by_hand() -> None:
     confidence, right = np.array([0.05, 0.95, 0.99, 0.5]), np.array([True, True, False, True])
-    bins = calibration_bins(confidence, right)
+    apart = bin_sums(confidence, right, np.array([0, 1, 0, 1]), 2)
+    assert apart[:, 14].tolist() == [[1, 0.99, 0], [1, 0.95, 1]]
+    sums = bin_sums(confidence, right, np.zeros(4, np.intp), 1)[0]
+    assert np.array_equal(apart.sum(axis=0), sums)
+    bins = calibration_bins(sums)
     assert bins[0] == CalibrationBin(0.0, 1 / 15, 1, 0.05, 1.0)
     assert (bins[14].count, bins[14].right) == (2, 0.5)
-    sums = np.zeros((15, 3))
-    for number, each in enumerate(bins):
-        sums[number] = each.count, (each.confidence or 0) * each.count, (each.right or 0) * each.count
     expected = (abs(1 - 0.05) + abs(1 - 1.94) + abs(1 - 0.5)) / 4
     assert abs(calibration_error(sums.ravel()) - expected) < CLOSE
 

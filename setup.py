@@ -1,13 +1,16 @@
 """What pyproject.toml cannot state of the build: an optional library of C, without Python's headers.
 
-Where it cannot be compiled, the package is installed without it, as pure Python.
+Where it cannot be compiled, the package is installed without it, as pure Python, and the build says why.
 """
 
+import sys
 from pathlib import Path
 from zlib import crc32
 
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, CCompilerError, CompileError
 
 FOLDER = "aisrv/kernels/backends/native"
 HEADER, SOURCE = f"{FOLDER}/kernels.h", f"{FOLDER}/kernels.c"
@@ -18,11 +21,23 @@ NATIVE_KERNELS = Extension(
     depends=[HEADER],
     # By this the package sees that the library is of another state of the source than it is.
     define_macros=[("AISRV_SOURCE_CRC", f"{crc32(Path(HEADER).read_bytes() + Path(SOURCE).read_bytes())}u")],
-    extra_compile_args=["-O2", "-g0", "-fno-tree-pre", "-fvisibility=hidden", "-pthread"],
+    extra_compile_args=["-O2", "-g0", "-fvisibility=hidden", "-pthread"],
     extra_link_args=["-pthread"],
     optional=True,
     py_limited_api=True,  # no name of a Python version in the file's name: it is loaded by ctypes
 )
+
+
+class Build(build_ext):
+    """A build that says why there is no library; setuptools alone goes on with a warning among many lines."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile the library."""
+        try:
+            super().build_extension(ext)
+        except (BaseError, CCompilerError, CompileError) as error:
+            print(f"aisrv: no native kernels: {error}", file=sys.stderr)
+            raise
 
 
 class Wheel(bdist_wheel):
@@ -35,4 +50,4 @@ class Wheel(bdist_wheel):
         return "py3", "none", platform
 
 
-setup(ext_modules=[NATIVE_KERNELS], cmdclass={"bdist_wheel": Wheel})
+setup(ext_modules=[NATIVE_KERNELS], cmdclass={"bdist_wheel": Wheel, "build_ext": Build})

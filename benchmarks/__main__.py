@@ -20,6 +20,7 @@ BENCHMARKS = (
     "sensors",
     "opencv",
     "kernels",
+    "compilers",
     "operators",
     "relocatable",
     "evaluate",

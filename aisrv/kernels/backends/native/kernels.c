@@ -21,9 +21,15 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
-/* Keeps a sum in its register: compilers like to copy all of them to the stack, each time round a loop. */
-#define KEEP(sum) __asm__("" : "+v"(sum))
+/* clang heeds GCC's pragma too late: arrays of sums have to become registers after it. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+/* Keeps a value in its register: compilers like to copy sums to the stack, each time round a loop, and to compute
+   constants anew; and clang puts several instructions for one where it knows how lanes are moved. */
+#define KEEP(value) __asm__("" : "+v"(value))
 
 enum { LANES = 16, RESCALING = 5 * LANES, MOST_PIXELS = 12, MOST_BLOCKS = 8 };
 enum { AHEAD = 256 }; /* bytes: weights that are used once or twice are fetched in the order of memory */
@@ -167,6 +173,13 @@ INLINE struct lanes512 load_lanes512(const int32_t *rescaling) {
     return lanes;
 }
 
+/* The upper words of products, in their order. */
+INLINE __m512i upper_words512(__m512i even, __m512i odd) {
+    __mmask16 which = 0x5555;
+    __asm__("" : "+Yk"(which));
+    return _mm512_castps_si512(_mm512_mask_movehdup_ps(_mm512_castsi512_ps(odd), which, _mm512_castsi512_ps(even)));
+}
+
 /* R(S(sum * 2**l, m), r) + zero point, as words. */
 INLINE __m512i rescale512(__m512i sum, const struct lanes512 *lanes) {
     const __m512i one = _mm512_set1_epi64((int64_t)1 << 31);
@@ -174,8 +187,7 @@ INLINE __m512i rescale512(__m512i sum, const struct lanes512 *lanes) {
     const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(a, lanes->multiplier), one);
     const __m512i odd =
         _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(a, 32), lanes->odd_multiplier), one);
-    __m512i y = _mm512_castps_si512(
-        _mm512_mask_movehdup_ps(_mm512_castsi512_ps(odd), 0x5555, _mm512_castsi512_ps(even)));
+    __m512i y = upper_words512(even, odd);
     y = _mm512_mask_add_epi32(y, lanes->rounded, y, _mm512_srai_epi32(y, 31));
     return _mm512_srav_epi32(_mm512_add_epi32(y, lanes->half), lanes->right);
 }
@@ -202,8 +214,7 @@ INLINE __m512i rescale_plain512(__m512i sum, const struct plain512 *lanes) {
     const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(a, lanes->multiplier), lanes->even_constant);
     const __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(a, 32), lanes->odd_multiplier),
                                          lanes->odd_constant);
-    const __m512i y = _mm512_castps_si512(
-        _mm512_mask_movehdup_ps(_mm512_castsi512_ps(odd), 0x5555, _mm512_castsi512_ps(even)));
+    const __m512i y = upper_words512(even, odd);
     return _mm512_srav_epi32(_mm512_add_epi32(y, _mm512_srai_epi32(sum, 31)), lanes->right);
 }
 
@@ -302,20 +313,18 @@ INLINE void finish_plain512(const struct convolution *step, const __m512i *sums,
     }
 FINISH512(1) FINISH512(2) FINISH512(3) FINISH512(4)
 
+/* `sums`: of its exact size, pixels times blocks. A larger array stays in memory with clang. */
 INLINE void tile512(const struct convolution *step, const int8_t *weights, int64_t first_block, int64_t first_pixel,
-                    const int pixels, const int blocks) {
-    __m512i sums[MOST_PIXELS][MOST_BLOCKS];
+                    __m512i *sums, const int pixels, const int blocks) {
     const int8_t *windows[MOST_PIXELS];
-    const __m512i sign = _mm512_set1_epi32((int32_t)0x80808080);
+    __m512i sign = _mm512_set1_epi32((int32_t)0x80808080);
+    KEEP(sign);
     const int32_t *rescaling = step->rescaling + first_block * RESCALING;
     UNROLL for (int p = 0; p < pixels; p++)
         windows[p] = (const int8_t *)step->input + step->pixels[first_pixel + p];
-    UNROLL for (int b = 0; b < blocks; b++) {
-        const __m512i start = _mm512_loadu_si512(rescaling + b * RESCALING);
-        UNROLL for (int p = 0; p < pixels; p++) {
-            sums[p][b] = start;
-            KEEP(sums[p][b]);
-        }
+    UNROLL for (int i = 0; i < pixels * blocks; i++) {
+        sums[i] = _mm512_loadu_si512(rescaling + i % blocks * RESCALING);
+        KEEP(sums[i]);
     }
     const int32_t *segment = step->segments, *const last = segment + 2 * step->segment_count;
     do {
@@ -332,8 +341,8 @@ INLINE void tile512(const struct convolution *step, const int8_t *weights, int64
                 memcpy(&four, windows[p] + at, 4);
                 const __m512i values = _mm512_xor_si512(_mm512_set1_epi32(four), sign);
                 UNROLL for (int b = 0; b < blocks; b++) {
-                    sums[p][b] = _mm512_dpbusd_epi32(sums[p][b], values, weight[b]);
-                    KEEP(sums[p][b]);
+                    sums[p * blocks + b] = _mm512_dpbusd_epi32(sums[p * blocks + b], values, weight[b]);
+                    KEEP(sums[p * blocks + b]);
                 }
             }
             weights += 64 * blocks;
@@ -341,9 +350,12 @@ INLINE void tile512(const struct convolution *step, const int8_t *weights, int64
         } while (at < end);
         segment += 2;
     } while (segment < last);
+    /* A copy, so that the sums themselves have no address; a plain one is memcpy to clang, and they have. */
     __m512i results[MOST_PIXELS * MOST_BLOCKS];
-    UNROLL for (int p = 0; p < pixels; p++)
-        UNROLL for (int b = 0; b < blocks; b++) results[p * blocks + b] = sums[p][b];
+    UNROLL for (int i = 0; i < pixels * blocks; i++) {
+        results[i] = sums[i];
+        KEEP(results[i]);
+    }
     if (!step->plain)
         finish_tile512(step, results, first_block, first_pixel, pixels, blocks);
     else if (blocks == 1)
@@ -360,7 +372,8 @@ INLINE void tile512(const struct convolution *step, const int8_t *weights, int64
 #define TILE512(P, B)                                                                                         \
     static void tile512_##P##x##B(const struct convolution *step, const int8_t *weights, int64_t first_block, \
                                   int64_t first_pixel) {                                                      \
-        tile512(step, weights, first_block, first_pixel, P, B);                                               \
+        __m512i sums[P * B];                                                                                  \
+        tile512(step, weights, first_block, first_pixel, sums, P, B);                                         \
     }
 #define TILES512(B) TILE512(1, B) TILE512(2, B) TILE512(3, B) TILE512(4, B) TILE512(5, B) TILE512(6, B)
 #define MORE_TILES512(B) TILE512(7, B) TILE512(8, B)
@@ -390,8 +403,10 @@ static void run_convolution512(const void *arguments, const struct share *share)
 
 /* Four rows of 16 bytes become 16 words of four bytes, less their sign. */
 INLINE __m512i turn512(__m128i a, __m128i b, __m128i c, __m128i d) {
-    const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    KEEP(words);
+    KEEP(bytes);
     __m512i rows = _mm512_castsi128_si512(a);
     rows = _mm512_inserti32x4(rows, b, 1);
     rows = _mm512_inserti32x4(rows, c, 2);
@@ -720,18 +735,15 @@ static __attribute__((noinline)) void finish_tile256(const struct convolution *s
 }
 
 INLINE void tile256(const struct convolution *step, const int8_t *weights, int64_t first_block, int64_t first_pixel,
-                    const int pixels, const int blocks) {
-    __m256i sums[6][8];
+                    __m256i *sums, const int pixels, const int blocks) {
     const int16_t *windows[6];
     const int32_t *rescaling = step->rescaling + first_block * RESCALING;
     UNROLL for (int p = 0; p < pixels; p++)
         windows[p] = (const int16_t *)step->input + step->pixels[first_pixel + p];
-    UNROLL for (int b = 0; b < 2 * blocks; b++) {
-        const __m256i start = _mm256_loadu_si256((const __m256i *)(rescaling + b / 2 * RESCALING + b % 2 * 8));
-        UNROLL for (int p = 0; p < pixels; p++) {
-            sums[p][b] = start;
-            KEEP(sums[p][b]);
-        }
+    UNROLL for (int i = 0; i < 2 * pixels * blocks; i++) {
+        const int b = i % (2 * blocks);
+        sums[i] = _mm256_loadu_si256((const __m256i *)(rescaling + b / 2 * RESCALING + b % 2 * 8));
+        KEEP(sums[i]);
     }
     const int32_t *segment = step->segments, *const last = segment + 2 * step->segment_count;
     do {
@@ -746,8 +758,8 @@ INLINE void tile256(const struct convolution *step, const int8_t *weights, int64
                 memcpy(&two, windows[p] + at, 4);
                 const __m256i values = _mm256_set1_epi32(two);
                 UNROLL for (int b = 0; b < 2 * blocks; b++) {
-                    sums[p][b] = _mm256_add_epi32(sums[p][b], _mm256_madd_epi16(values, weight[b]));
-                    KEEP(sums[p][b]);
+                    sums[2 * p * blocks + b] = _mm256_add_epi32(sums[2 * p * blocks + b], _mm256_madd_epi16(values, weight[b]));
+                    KEEP(sums[2 * p * blocks + b]);
                 }
             }
             weights += 64 * blocks;
@@ -756,23 +768,24 @@ INLINE void tile256(const struct convolution *step, const int8_t *weights, int64
         segment += 2;
     } while (segment < last);
     __m256i results[6 * 2];
-    UNROLL for (int p = 0; p < pixels; p++)
-        UNROLL for (int b = 0; b < 2 * blocks; b++) results[2 * p * blocks + b] = sums[p][b];
+    UNROLL for (int i = 0; i < 2 * pixels * blocks; i++) {
+        results[i] = sums[i];
+        KEEP(results[i]);
+    }
     finish_tile256(step, results, first_block, first_pixel, pixels, blocks);
 }
 
 #define TILE256(P, B)                                                                                         \
     static void tile256_##P##x##B(const struct convolution *step, const int8_t *weights, int64_t first_block, \
                                   int64_t first_pixel) {                                                      \
-        tile256(step, weights, first_block, first_pixel, P, B);                                               \
+        __m256i sums[2 * P * B];                                                                              \
+        tile256(step, weights, first_block, first_pixel, sums, P, B);                                         \
     }
 TILE256(1, 1) TILE256(2, 1) TILE256(3, 1) TILE256(4, 1) TILE256(5, 1) TILE256(6, 1)
-TILE256(1, 2) TILE256(2, 2) TILE256(3, 2)
 TILE256(1, 4)
 
 static const tile_function TILES256_BY_SIZE[MOST_BLOCKS][MOST_PIXELS] = {
     [0] = {tile256_1x1, tile256_2x1, tile256_3x1, tile256_4x1, tile256_5x1, tile256_6x1},
-    [1] = {tile256_1x2, tile256_2x2, tile256_3x2},
     [3] = {tile256_1x4},
 };
 

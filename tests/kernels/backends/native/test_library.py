@@ -1,6 +1,10 @@
 """The library of native kernels where it does not fit the package, or is none."""
 
+import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,7 @@ import pytest
 from aisrv.kernels.backends.native import library as native_library
 from aisrv.kernels.backends.native.library import FOLDER, PATTERN, SOURCES, NativeError, load
 from tests.support.native import library
+from tests.support.paths import ROOT
 
 
 @pytest.fixture
@@ -46,3 +51,22 @@ def test_a_missing_library_is_told(folder: Path) -> None:
     compiled.unlink()
     with pytest.raises(NativeError, match="there was no C compiler when aisrv was installed"):
         load.__wrapped__()
+
+
+def test_a_build_without_a_compiler_says_so(tmp_path: Path) -> None:
+    """setuptools alone goes on with a warning among many lines."""
+    source = FOLDER.relative_to(ROOT)
+    (tmp_path / source).mkdir(parents=True)
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    for name in SOURCES:
+        shutil.copy(FOLDER / name, tmp_path / source)
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        cwd=tmp_path,
+        env=os.environ | {"CC": "false"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0  # the package works without it
+    assert re.search("^aisrv: no native kernels: .*false", done.stderr, re.MULTILINE)

@@ -13,16 +13,15 @@ import numpy.typing as npt
 import trio
 
 from aisrv.evaluate.against import compare_runs
-from aisrv.evaluate.data.data_set import NO_LABEL
 from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.figures import (
     Figures,
+    Task,
     figures_of,
-    predict,
+    part_classes,
     real_values,
-    scores_of,
 )
-from aisrv.evaluate.folder.parts import Parts, check_pyarrow
+from aisrv.evaluate.folder.parts import PartRows, Parts, check_pyarrow
 from aisrv.evaluate.folder.plan import make_plan, open_folder
 from aisrv.evaluate.folder.result import make_result, result_bytes
 from aisrv.evaluate.request import ENGINE, Loaded, Request, load
@@ -87,7 +86,7 @@ def evaluate(
     if request.folder is not None:
         open_folder(request.folder, plan)
         if request.parts:
-            parts = Parts(request.folder, loaded.outputs, loaded.labels, files=bool(loaded.data.files))
+            parts = Parts(request.folder, loaded.outputs, files=bool(loaded.data.files))
             parts.read(answers)
     interrupted = run(request, loaded, answers, parts, on_progress)
     against = None
@@ -139,7 +138,7 @@ def run(
 
     `loaded` is the request's model and data, `parts` are written as shards are complete.
     """
-    watch = _Watch(loaded, answers, parts, on_progress, classes=request.task.task == "classes")
+    watch = _Watch(loaded, answers, parts, on_progress, request.task.task)
     if not answers.missing():
         return False
     if request.on == ENGINE:
@@ -174,14 +173,14 @@ class _Watch:
         answers: Answers,
         parts: Parts | None,
         on_progress: OnProgress | None,
-        *,
-        classes: bool,
+        task: Task,
     ) -> None:
         self._loaded = loaded
         self._answers = answers
         self._parts = parts
         self._on_progress = on_progress
-        self._classes = classes
+        self._task = task
+        self._classes = task == "classes"
         self._count = int(answers.done.sum())
         self._wrong = 0
 
@@ -196,7 +195,7 @@ class _Watch:
             return
         for shard in range(first // answers.shard, (end - 1) // answers.shard + 1):
             if answers.is_complete(shard):
-                self._parts.write(answers, shard, self._predicted(shard), platform.node())
+                self._parts.write(shard, self._rows(shard), platform.node())
 
     def _wrong_of(self, first: int, end: int) -> int:
         spec = self._loaded.outputs[0]
@@ -206,15 +205,11 @@ class _Watch:
         found = real_values(values, spec)[:, 0] > 0.5 if values.shape[1] == 1 else values.argmax(axis=1)
         return int((found != labels).sum())
 
-    def _predicted(self, shard: int) -> npt.NDArray[np.int32]:
+    def _rows(self, shard: int) -> PartRows:
         first, end = self._answers.bounds(shard)
-        if not self._classes:
-            return np.full(end - first, NO_LABEL, np.int32)
-        part = Answers(end - first, self._answers.outputs.shape[1], self._answers.shard)
-        part.outputs[:] = self._answers.outputs[first:end]
-        part.done[:] = True
-        part.failed.update({index - first: "" for index in self._answers.failed if first <= index < end})
-        return predict(scores_of(part, self._loaded.outputs), part)
+        part = self._answers.part(shard)
+        predicted = part_classes(self._task, part, self._loaded.outputs)
+        return PartRows(first, part, self._loaded.labels[first:end], predicted)
 
 
 def check_on_device(request: Request, loaded: Loaded, answers: Answers) -> dict[str, Any]:

@@ -103,6 +103,16 @@ def predict(scores: ScoreRows, answers: Answers) -> npt.NDArray[np.int32]:
     return predicted
 
 
+def part_classes(task: Task, part: Answers, outputs: Sequence[TensorSpec]) -> npt.NDArray[np.int32]:
+    """Return the class of each example as parts keep it; NO_LABEL for all where the task has no classes.
+
+    `outputs` are the model's.
+    """
+    if task != "classes":
+        return np.full(len(part), NO_LABEL, np.int32)
+    return predict(scores_of(part, outputs), part)
+
+
 def figures_of(
     settings: TaskSettings,
     answers: Answers,

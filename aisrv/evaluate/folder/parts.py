@@ -60,84 +60,118 @@ def part_name(shard: int) -> str:
     return f"{shard:06d}.parquet"
 
 
+@dataclass(frozen=True, slots=True)
+class PartRows:
+    """What a part holds: examples that follow each other, all in one shard."""
+
+    first: int
+    """The number of the first one in the data set."""
+    answers: Answers
+    """Theirs alone, numbered from 0."""
+    labels: npt.NDArray[Any]
+    predicted: npt.NDArray[np.int32]
+    """The class of each, as the outputs say."""
+
+
 class Parts:
     """The parts of a run in its folder."""
 
-    def __init__(
-        self, folder: Path, outputs: Sequence[TensorSpec], labels: npt.NDArray[Any], *, files: bool
-    ) -> None:
-        """Make the folders; OSError. `outputs` are the model's, `labels` those of all examples.
+    def __init__(self, folder: Path, outputs: Sequence[TensorSpec], *, files: bool) -> None:
+        """Make the folders; OSError. `outputs` are the model's.
 
         `files` says whether examples are files, whose digests are kept.
         """
         self._folder = folder
         self._outputs = outputs
-        self._labels = labels
         self._files = files
         for each in (PARTS, TIMES):
             (folder / each).mkdir(parents=True, exist_ok=True)
 
-    def write(self, answers: Answers, shard: int, predicted: npt.NDArray[np.int32], worker: str) -> None:
+    def path(self, shard: int) -> Path:
+        """Return where the part of a shard is, or will be."""
+        return self._folder / PARTS / part_name(shard)
+
+    def write(self, shard: int, rows: PartRows, by: str, seconds: float | None = None) -> None:
         """Write the part of a shard, and its times; OSError.
 
-        `predicted` are the classes of its examples, and `worker` says who ran it.
+        `by` says who ran it, in how many seconds.
         """
+        write_whole(self.path(shard), [self.content(rows)], durable=True)
+        times: dict[str, Any] = {"worker": by, "histogram": rows.answers.times[0].values()}
+        if seconds is not None:
+            times["seconds"] = round(seconds, 3)
+        data = json.dumps(times, sort_keys=True).encode()
+        write_whole(self._folder / TIMES / f"{shard:06d}.json", [data])
+
+    def content(self, rows: PartRows) -> bytes:
+        """Return the bytes of a part."""
         import pyarrow.parquet as pq
 
         content = io.BytesIO()
         pq.write_table(
-            self._table(answers, shard, predicted),
+            self._table(rows),
             content,
             compression="zstd",
             compression_level=COMPRESSION_LEVEL,
-            row_group_size=max(answers.shard, 1),
+            row_group_size=max(rows.answers.shard, 1),
             version="2.6",
             data_page_version="1.0",
         )
-        write_whole(self._folder / PARTS / part_name(shard), [content.getvalue()], durable=True)
-        times = {"worker": worker, "histogram": answers.times[shard].values()}
-        data = json.dumps(times, sort_keys=True).encode()
-        write_whole(self._folder / TIMES / f"{shard:06d}.json", [data])
+        return content.getvalue()
 
-    def _table(self, answers: Answers, shard: int, predicted: npt.NDArray[np.int32]) -> "pa.Table":
+    def _table(self, rows: PartRows) -> "pa.Table":
         import pyarrow as pa
 
-        first, end = answers.bounds(shard)
-        labels = self._labels[first:end]
-        kind = pa.float64() if labels.dtype.kind == "f" else pa.int32()
+        answers, count = rows.answers, len(rows.answers)
+        kind = pa.float64() if rows.labels.dtype.kind == "f" else pa.int32()
         columns: dict[str, Any] = {
-            "index": pa.array(np.arange(first, end, dtype=np.int64)),
-            "label": pa.array(labels, kind),
-            "predicted": pa.array(predicted, pa.int32()),
-            "failed": pa.array([answers.failed.get(index) for index in range(first, end)], pa.string()),
+            "index": pa.array(np.arange(rows.first, rows.first + count, dtype=np.int64)),
+            "label": pa.array(rows.labels, kind),
+            "predicted": pa.array(rows.predicted, pa.int32()),
+            "failed": pa.array([answers.failed.get(index) for index in range(count)], pa.string()),
         }
         if self._files:
-            content = [bytes(each) for each in answers.content[first:end]]
+            content = [bytes(each) for each in answers.content]
             columns["content"] = pa.array(content, pa.binary(DIGEST_BYTES))
         at = 0
         for number, spec in enumerate(self._outputs):
-            data = np.ascontiguousarray(answers.outputs[first:end, at : at + spec.nbytes])
+            data = np.ascontiguousarray(answers.outputs[:, at : at + spec.nbytes])
             values = data.view(np.dtype(spec.dtype).newbyteorder("<")).ravel()
-            elements = values.size // max(end - first, 1)
-            columns[f"output{number}"] = pa.FixedSizeListArray.from_arrays(pa.array(values), elements)
+            columns[f"output{number}"] = pa.FixedSizeListArray.from_arrays(
+                pa.array(values), values.size // max(count, 1)
+            )
             at += spec.nbytes
         return pa.table(columns)
 
     def read(self, answers: Answers) -> None:
         """Take the answers of all parts that are there; PartError for one that is none of this run."""
         for shard in range(answers.shards):
-            path = self._folder / PARTS / part_name(shard)
-            if path.exists():
-                self._read_part(answers, shard, path)
+            if self.path(shard).exists():
+                self.read_part(answers, shard)
 
-    def _read_part(self, answers: Answers, shard: int, path: Path) -> None:
-        table = _read(path)
+    def read_part(self, answers: Answers, shard: int) -> None:
+        """Take the answers of one part, with its times; PartError."""
         first, end = answers.bounds(shard)
-        if table.column_names[:1] != ["index"] or table["index"].to_pylist() != list(range(first, end)):
-            raise PartError(f"{path}: not the examples {first} to {end - 1}; remove it, and it is made again")
+        self.read_rows(self.path(shard), answers, first, end)
+        answers.times[shard] = _times(self._folder / TIMES / f"{shard:06d}.json")
+
+    def read_rows(
+        self, path: Path, answers: Answers, first: int, end: int, number: int | None = None
+    ) -> None:
+        """Take the answers of a file, which are to be those from `first` up to `end`; PartError.
+
+        `number` is the number of the first one in the data set, where answers are not numbered as it is.
+        """
+        table = _read(path)
+        start = first if number is None else number
+        wanted = list(range(start, start + end - first))
+        if table.column_names[:1] != ["index"] or table["index"].to_pylist() != wanted:
+            raise PartError(
+                f"{path}: not the examples {start} to {wanted[-1]}; remove it, and it is made again"
+            )
         at = 0
-        for number, spec in enumerate(self._outputs):
-            column = table[f"output{number}"].combine_chunks()
+        for output, spec in enumerate(self._outputs):
+            column = table[f"output{output}"].combine_chunks()
             values = np.ascontiguousarray(column.flatten().to_numpy(zero_copy_only=False))
             part = values.view(np.uint8).reshape(end - first, -1)
             answers.outputs[first:end, at : at + spec.nbytes] = part
@@ -148,7 +182,6 @@ class Parts:
         for index, reason in enumerate(table["failed"].to_pylist(), first):
             if reason is not None:
                 answers.failed[index] = reason
-        answers.times[shard] = _times(self._folder / TIMES / f"{shard:06d}.json")
 
     def listed(self) -> list[PartFile]:
         """Return all parts with their hashes; PartError."""

@@ -71,6 +71,25 @@ class Answers:
         self.outputs[index] = 0
         self.done[index] = True
 
+    def part(self, shard: int) -> "Answers":
+        """Return a copy of the answers of a shard alone, whose examples are numbered from 0."""
+        first, end = self.bounds(shard)
+        found = Answers(end - first, self.outputs.shape[1], self.shard, files=bool(len(self.content)))
+        found.take(0, self, first, end)
+        found.times[0] += self.times[shard]
+        return found
+
+    def take(self, to: int, other: "Answers", first: int, end: int) -> None:
+        """Take the answers of another from its example `first` up to `end`; here they begin at `to`."""
+        after = to + end - first
+        self.outputs[to:after] = other.outputs[first:end]
+        self.done[to:after] = other.done[first:end]
+        if len(self.content):
+            self.content[to:after] = other.content[first:end]
+        for index, reason in other.failed.items():
+            if first <= index < end:
+                self.failed[to + index - first] = reason
+
     def host_times(self) -> TimeCounts:
         """Return the times of all shards."""
         found = TimeCounts()

@@ -7,7 +7,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from aisrv.evaluate.folder.parts import PartError, PartFile, Parts, list_parts, part_answers, verify_parts
+from aisrv.evaluate.folder.parts import (
+    PartError,
+    PartFile,
+    PartRows,
+    Parts,
+    list_parts,
+    part_answers,
+    verify_parts,
+)
 from aisrv.evaluate.running.answers import Answers
 from host_tools.tensors.tensor_spec import TensorSpec
 
@@ -25,10 +33,11 @@ def answers() -> Answers:
 
 
 def write(folder: Path, found: Answers) -> Parts:
-    parts = Parts(folder, OUTPUTS, LABELS, files=True)
+    parts = Parts(folder, OUTPUTS, files=True)
     for shard in range(found.shards):
         first, end = found.bounds(shard)
-        parts.write(found, shard, np.zeros(end - first, np.int32), "worker")
+        rows = PartRows(first, found.part(shard), LABELS[first:end], np.zeros(end - first, np.int32))
+        parts.write(shard, rows, "worker")
     return parts
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from aisrv.cli.options.evaluate import (
+    ClusterOptions,
     DataOptions,
     FigureOptions,
     FolderOptions,
@@ -22,6 +23,7 @@ from aisrv.terminal.file_types import FILE, write_files
 from aisrv.terminal.option_group import GroupedCommand, option_group
 
 if TYPE_CHECKING:
+    from aisrv.evaluate.cluster import ClusterSettings
     from aisrv.evaluate.evaluation import Outcome
     from aisrv.evaluate.request import Request
 
@@ -49,6 +51,7 @@ class _EvaluateFailed(click.ClickException):
 @click.argument("data", required=False)
 @option_group("data_options", DataOptions, "Data options")
 @option_group("run_options", RunOptions, "Run options")
+@option_group("clusters", ClusterOptions, "Cluster options")
 @option_group("figures", FigureOptions, "Figure options")
 @option_group("output", OutputOptions, "Output options")
 @option_group("folders", FolderOptions, "Folder options")
@@ -57,6 +60,7 @@ def evaluate(
     data: str | None,
     data_options: DataOptions,
     run_options: RunOptions,
+    clusters: ClusterOptions,
     figures: FigureOptions,
     output: OutputOptions,
     folders: FolderOptions,
@@ -68,8 +72,8 @@ def evaluate(
     digits:all. All is kept in a folder with a report: to run again runs what is missing.
 
     Exit codes: 0; 1 a bound is not met, or a device gave other bytes; 2 wrong usage, data, or another plan;
-    3 no device or engine; 4 time-out; 5 more examples failed than allowed; 130 after Ctrl-C, with the
-    figures of what is there.
+    3 no device, engine or cluster; 4 time-out; 5 more examples failed than allowed; 130 after Ctrl-C, with
+    the figures of what is there.
 
     \b
     Examples:
@@ -79,6 +83,7 @@ def evaluate(
       aisrv evaluate digits.tflite digits --against tflm --layers
       aisrv evaluate int8.tflite test.npz --against float.tflite --require "against.agreement>=0.99"
       aisrv evaluate net.tflite test.npz --on usb --limit 500
+      aisrv evaluate person.tflite /data/photos --dask tcp://127.0.0.1:8786 --out /data/runs/1
       aisrv evaluate --compare runs/before runs/after
     """
     from aisrv.evaluate.errors import EvaluateError
@@ -91,7 +96,7 @@ def evaluate(
         elif model is None or data is None:
             raise click.UsageError("MODEL and DATA are missing")
         else:
-            request = _request(model, data, data_options, run_options, figures, output)
+            request = _request(model, data, data_options, run_options, clusters, figures, output)
             if output.show:
                 _show(request, output.picture)
             else:
@@ -108,6 +113,7 @@ def _request(
     data: str,
     data_options: DataOptions,
     run_options: RunOptions,
+    clusters: ClusterOptions,
     figures: FigureOptions,
     output: OutputOptions,
 ) -> "Request":
@@ -137,7 +143,21 @@ def _request(
         figures.layers,
         output.out,
         output.parts,
+        clusters.shard,
+        _cluster(clusters, on),
     )
+
+
+def _cluster(options: ClusterOptions, on: str) -> "ClusterSettings | None":
+    from aisrv.evaluate.cluster import ClusterSettings
+
+    if options.address is None:
+        if options.authority or options.certificate or options.key:
+            raise click.UsageError("--tls-ca, --tls-cert and --tls-key are for --dask tls://…")
+        return None
+    if on != "engine" and not on.startswith("virtual"):
+        raise click.UsageError(f"--on {on} is a device of this machine, --dask runs on others: leave one out")
+    return ClusterSettings(options.address, options.authority, options.certificate, options.key, options.wait)
 
 
 def _evaluate(

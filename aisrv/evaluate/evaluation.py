@@ -1,5 +1,6 @@
 """An evaluation from its request to its result: the data, the run, the figures, the folder."""
 
+import asyncio
 import os
 import platform
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import trio
 
 from aisrv.evaluate.against import compare_runs
+from aisrv.evaluate.cluster import ClusterSettings, check_dask
 from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.figures import (
     Figures,
@@ -77,8 +79,12 @@ def evaluate(
 
     `loaded` are the request's model and data, where the caller has them.
     """
+    if request.cluster is not None:
+        check_dask()
     if request.folder is not None and request.parts:
         check_pyarrow()
+    elif request.cluster is not None:
+        raise EvaluateError("a cluster writes parts: give a folder, and leave out --no-parts")
     loaded = loaded or load(request)
     plan = plan_of(request, loaded)
     answers = Answers(len(loaded.data), loaded.output_bytes, request.shard, files=bool(loaded.data.files))
@@ -141,6 +147,8 @@ def run(
     watch = _Watch(loaded, answers, parts, on_progress, request.task.task)
     if not answers.missing():
         return False
+    if request.cluster is not None and parts is not None:
+        return _run_on_cluster(request.cluster, request, loaded, answers, parts, on_progress)
     if request.on == ENGINE:
         package = missing_package(request.kind)
         if package is not None:
@@ -162,6 +170,22 @@ def run(
             except KeyboardInterrupt:
                 interrupted = True
     return interrupted
+
+
+def _run_on_cluster(
+    cluster: ClusterSettings,
+    request: Request,
+    loaded: Loaded,
+    answers: Answers,
+    parts: Parts,
+    on_progress: OnProgress | None,
+) -> bool:
+    from aisrv.evaluate.fleet.cluster_run import ClusterRun  # with which Dask is loaded
+
+    watch = _Watch(loaded, answers, None, on_progress, request.task.task)
+    cluster_run = ClusterRun(cluster, request, loaded, answers, parts, watch.done)
+    asyncio.run(cluster_run.run())
+    return cluster_run.was_stopped
 
 
 class _Watch:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
+from aisrv.evaluate.cluster import ClusterSettings
 from aisrv.evaluate.data.data_set import DataSet, class_indices, class_names, real_labels
 from aisrv.evaluate.data.opening import open_data
 from aisrv.evaluate.errors import EvaluateError
@@ -63,6 +64,8 @@ class Request:
     """Whether the folder keeps what each example has become."""
     shard: int = SHARD
     """Examples of a part."""
+    cluster: ClusterSettings | None = None
+    """The cluster that runs the shards; None is this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def load(request: Request) -> Loaded:
     data = data.first(request.limit)
     names = tuple(spec.name for spec in inputs)
     settings = read_settings(request.inputs, names) if request.inputs is not None else {}
-    data = _in_order(data, names)
+    data = in_order(data, names)
     found = input_settings(model, inputs, data, settings)
     preparation = Preparation(inputs, found)
     classes: tuple[str, ...] = ()
@@ -127,7 +130,7 @@ def read_model_file(file: ModelFile) -> tuple[Model, tuple[TensorSpec, ...], tup
     return model, inputs, outputs
 
 
-def _in_order(data: DataSet, names: Sequence[str]) -> DataSet:
+def in_order(data: DataSet, names: Sequence[str]) -> DataSet:
     """Put the arrays of several inputs in the order of the model's."""
     if len(names) == len(data.arrays) > 1 and set(data.array_names) == set(names):
         order = [data.array_names.index(name) for name in names]

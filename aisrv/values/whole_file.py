@@ -1,15 +1,19 @@
 """Files that appear whole or not at all: all that the product writes for users, but for recordings."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 try:
     import fcntl
 except ImportError:  # Windows, where a file that is open can be neither removed nor replaced
     fcntl = None  # type: ignore[assignment]
+
+_LEFT: Final = re.compile(r"(\..+\.)[0-9a-f]{8}\.part")
+"""The name of a file beside one that is written, and what begins it."""
 
 
 def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -> None:
@@ -47,6 +51,13 @@ def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -
         if error.filename is None or Path(error.filename) in (beside, target):
             error.filename, error.filename2 = str(path), None
         raise
+
+
+def remove_left(folder: Path) -> None:
+    """Remove what killed processes left beside all files of a folder; nothing of those that still write."""
+    stems = {match[1] for name in os.listdir(folder) if (match := _LEFT.fullmatch(name))}  # noqa: PTH208
+    for stem in stems:
+        _remove_left(folder, stem)
 
 
 @contextmanager

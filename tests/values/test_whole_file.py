@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from aisrv.values.whole_file import write_whole
+from aisrv.values.whole_file import remove_left, write_whole
 from tests.support.paths import ROOT
 
 
@@ -121,3 +121,13 @@ def test_file_is_written_where_there_are_no_locks(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(fcntl, "flock", flock)
     write_whole(tmp_path / "f", [b"x"])
     assert sorted(tmp_path.iterdir()) == [left, tmp_path / "f"]
+
+
+def test_what_killed_writers_left_is_removed_but_not_of_those_that_write(tmp_path: Path) -> None:
+    (tmp_path / ".one.0123abcd.part").write_bytes(b"1")
+    (tmp_path / ".two.json.0123abcd.part").write_bytes(b"2")
+    (tmp_path / ".own.part").write_bytes(b"3")
+    with (tmp_path / ".held.0123abcd.part").open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        remove_left(tmp_path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".held.0123abcd.part", ".own.part"]

@@ -106,6 +106,35 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """The cluster that runs the shards, where one does."""
+
+    address: str | None = option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Run on the workers of a Dask scheduler, tcp://HOST:PORT or tls://HOST:PORT; all of them need "
+        "the folder of the run and the data at the same paths.",
+    )
+    authority: Path | None = option("--tls-ca", type=FILE, help="With tls://: who vouches for it, in PEM.")
+    certificate: Path | None = option("--tls-cert", type=FILE, help="With tls://: your certificate.")
+    key: Path | None = option("--tls-key", type=FILE, help="With tls://: the key of it.")
+    wait: float = option(
+        "--wait",
+        type=click.FloatRange(0, 86400),
+        default=600.0,
+        show_default=True,
+        help="Seconds to wait for a scheduler and for a worker, at the start and later.",
+    )
+    shard: int = option(
+        "--shard",
+        type=click.IntRange(1, 1_000_000),
+        default=1000,
+        show_default=True,
+        help="Examples of a part, which is a task of a cluster.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class FigureOptions:
     """What is computed."""
 

@@ -163,7 +163,7 @@ def read_plan(folder: Path) -> dict[str, Any]:
 def open_folder(folder: Path, plan: dict[str, Any]) -> None:
     """Make a run's folder, or check that it holds the same plan; PlanError, OSError."""
     if (folder / PLAN_FILE).exists():
-        difference = _difference(read_plan(folder), plan)
+        difference = plan_difference(read_plan(folder), plan)
         if difference:
             raise PlanError(f"{folder} holds another plan: {difference}")
         return
@@ -173,7 +173,7 @@ def open_folder(folder: Path, plan: dict[str, Any]) -> None:
     write_whole(folder / PLAN_FILE, [plan_bytes(plan)])
 
 
-def _difference(there: dict[str, Any], here: dict[str, Any], path: str = "") -> str:
+def plan_difference(there: dict[str, Any], here: dict[str, Any], path: str = "") -> str:
     """Describe the first thing in which two plans differ; packages of other versions by their own words."""
     for key in sorted({*there, *here}):
         name = f"{path} {key}".strip()
@@ -181,7 +181,7 @@ def _difference(there: dict[str, Any], here: dict[str, Any], path: str = "") -> 
         if before == now:
             continue
         if isinstance(before, dict) and isinstance(now, dict):
-            return _difference(before, now, name)
+            return plan_difference(before, now, name)
         if path == "versions":
             return f"{key} {now or 'is not installed'} here, the plan has {before or 'none'}"
         return f"{name} {_short(before)} there, {_short(now)} here"

@@ -1,0 +1,208 @@
+"""What workers need to run a shard, in the run's folder: tasks say only which examples they are for.
+
+`fleet/job.json` has the settings, `fleet/model.tflite` the model, and `fleet/examples.parquet` the label of
+each example, and its path if it is a file; in groups of rows as large as a shard, so that a worker reads the
+rows of its own alone.
+"""
+
+import io
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy.typing as npt
+
+from aisrv.evaluate.data.data_set import DataSet
+from aisrv.evaluate.data.mapped_rows import MappedRows
+from aisrv.evaluate.data.opening import DIGITS, open_data
+from aisrv.evaluate.errors import EvaluateError
+from aisrv.evaluate.figures import Task
+from aisrv.evaluate.folder.plan import ModelFile, plan_difference, read_plan, versions
+from aisrv.evaluate.inputs.preparation import Preparation
+from aisrv.evaluate.inputs.settings import InputSettings
+from aisrv.evaluate.request import Loaded, Request, in_order, read_model_file
+from aisrv.protocol.engine_kind import EngineKind
+from aisrv.values.regular_file import ANY_SIZE, opened_regular, read_regular
+from aisrv.values.whole_file import write_whole
+from host_tools.tensors.tensor_spec import TensorSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FOLDER: Final = "fleet"
+JOB_FILE: Final = "job.json"
+MODEL_FILE: Final = "model.tflite"
+EXAMPLES_FILE: Final = "examples.parquet"
+
+
+class JobError(EvaluateError):
+    """A worker that cannot do its part of a run; the message says why."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """The settings of a run."""
+
+    model: str
+    """Name of the model's file."""
+    data: str
+    """Absolute path of the data, or the name of what aisrv brings."""
+    labels: str | None
+    columns: dict[str, str]
+    limit: int | None
+    has_paths: bool
+    """Whether examples are files, whose paths are listed."""
+    settings: tuple[InputSettings, ...]
+    engine: str
+    on: str
+    task: Task
+    seconds: float
+    shard: int
+    examples: int
+
+
+def write_job(folder: Path, request: Request, loaded: Loaded) -> None:
+    """Put what workers need into a run's folder; OSError. `loaded` is the request's model and data."""
+    has_paths = bool(loaded.data.files) and isinstance(loaded.data.files[0], Path)
+    job = Job(
+        loaded.file.name,
+        request.data if request.data in DIGITS else os.path.abspath(request.data),  # noqa: PTH100 - links stay
+        None if request.labels is None else os.path.abspath(request.labels),  # noqa: PTH100
+        dict(request.columns),
+        request.limit,
+        has_paths,
+        loaded.settings,
+        str(request.kind),
+        request.on,
+        request.task.task,
+        request.seconds,
+        request.shard,
+        len(loaded.data),
+    )
+    place = folder / FOLDER
+    place.mkdir(exist_ok=True)
+    write_whole(place / MODEL_FILE, [loaded.file.data])
+    write_whole(place / EXAMPLES_FILE, [_examples(loaded, request.shard, has_paths=has_paths)])
+    write_whole(place / JOB_FILE, [msgspec.json.format(msgspec.json.encode(job))])
+
+
+def _examples(loaded: Loaded, shard: int, *, has_paths: bool) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {"label": pa.array(loaded.labels)}
+    if has_paths:
+        paths = (os.path.abspath(os.fsencode(each)) for each in loaded.data.files)  # noqa: PTH100
+        columns["path"] = pa.array(paths, pa.binary())
+    content = io.BytesIO()
+    pq.write_table(pa.table(columns), content, compression="zstd", row_group_size=shard)
+    return content.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A run as a worker has it: ready for any examples of it."""
+
+    folder: Path
+    job: Job
+    file: ModelFile
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    preparation: Preparation
+    data: DataSet | None
+    """The whole data where examples are no files."""
+
+    @property
+    def kind(self) -> EngineKind:
+        """Kind of the engine."""
+        return EngineKind.parse(self.job.engine)
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of all outputs of an example."""
+        return sum(spec.nbytes for spec in self.outputs)
+
+    @property
+    def has_files(self) -> bool:
+        """Whether examples are files, of which digests are kept."""
+        return self.data is None or bool(self.data.files)
+
+    def examples(self, first: int, end: int) -> DataSet:
+        """Return examples of one shard as a data set of their own; EvaluateError, OSError.
+
+        They are numbered from `first` up to `end` in the whole data set.
+        """
+        if self.data is not None:
+            return _rows_of(self.data, first, end)
+        paths = [Path(os.fsdecode(each)) for each in self._listed("path", first, end).to_pylist()]
+        return DataSet(self.job.data, "folder", [""] * len(paths), "", files=paths)
+
+    def labels(self, first: int, end: int) -> npt.NDArray[Any]:
+        """Return the labels of the same examples, from `first` up to `end`; EvaluateError, OSError."""
+        found: npt.NDArray[Any] = self._listed("label", first, end).to_numpy()
+        return found
+
+    def _listed(self, column: str, first: int, end: int) -> "pa.ChunkedArray":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.folder / FOLDER / EXAMPLES_FILE
+        shard, place = divmod(first, self.job.shard)
+        try:
+            with opened_regular(path, ANY_SIZE) as file:
+                table = pq.ParquetFile(file).read_row_group(shard, [column])
+        except pa.ArrowException as error:
+            raise JobError(f"{path}: {error}") from None
+        return table[column].slice(place, end - first)
+
+
+def read_work(folder: Path) -> Work:
+    """Return the run of a folder; EvaluateError, OSError.
+
+    It is refused where it would not give the bytes that the plan is for: other versions of packages, another
+    model, data that changed or are not there.
+    """
+    plan = read_plan(folder)
+    place = folder / FOLDER
+    job = msgspec.json.decode(read_regular(place / JOB_FILE), type=Job)
+    file = ModelFile(job.model, read_regular(place / MODEL_FILE))
+    kind = EngineKind.parse(job.engine)
+    here = {
+        "model": plan["model"] | {"sha256": file.sha256},
+        "versions": versions(kind, pictures=any(each.kind == "image" for each in job.settings)),
+    }
+    found = plan_difference({name: plan[name] for name in here}, here)
+    if found:
+        raise JobError(found)
+    _, inputs, outputs = read_model_file(file)
+    if job.data not in DIGITS and not Path(job.data).exists():
+        raise JobError(f"{job.data} is not there: data must be on a file system that all workers share")
+    names = tuple(spec.name for spec in inputs)
+    data = None if job.has_paths else _whole_data(job, plan["data"], names)
+    return Work(folder, job, file, inputs, outputs, Preparation(inputs, job.settings), data)
+
+
+def _whole_data(job: Job, plan: Mapping[str, Any], names: tuple[str, ...]) -> DataSet:
+    labels = None if job.labels is None else Path(job.labels)
+    data = open_data(job.data, labels, job.columns)[0].first(job.limit)
+    found = plan_difference({"data": plan}, {"data": dict(plan) | {"listing_sha256": data.listing_sha256}})
+    if found:
+        raise JobError(found)
+    return in_order(data, names)
+
+
+def _rows_of(data: DataSet, first: int, end: int) -> DataSet:
+    """Return the examples from `first` up to `end` as a data set of their own."""
+    mapped = data.mapped
+    if mapped is not None:
+        mapped = MappedRows(mapped.path, mapped.offset + first * data.arrays[0][0].nbytes)
+    return replace(
+        data,
+        labels=data.labels[first:end],
+        arrays=tuple(array[first:end] for array in data.arrays),
+        files=data.files[first:end],
+        names=data.names[first:end],
+        mapped=mapped,
+    )

@@ -20,9 +20,9 @@ from aisrv.evaluate.data.mapped_rows import MappedRows
 from aisrv.evaluate.data.opening import DIGITS, open_data
 from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.figures import Task
-from aisrv.evaluate.folder.plan import ModelFile, plan_difference, read_plan, versions
+from aisrv.evaluate.folder.plan import ModelFile, input_values, plan_difference, read_plan, versions
 from aisrv.evaluate.inputs.preparation import Preparation
-from aisrv.evaluate.inputs.settings import InputSettings
+from aisrv.evaluate.inputs.settings import FRONT_ENDS, InputSettings
 from aisrv.evaluate.request import Loaded, Request, in_order, read_model_file
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.values.regular_file import ANY_SIZE, opened_regular, read_regular
@@ -73,7 +73,7 @@ def write_job(folder: Path, request: Request, loaded: Loaded) -> None:
         dict(request.columns),
         request.limit,
         has_paths,
-        loaded.settings,
+        tuple(map(_with_whole_path, loaded.settings)),
         str(request.kind),
         request.on,
         request.task.task,
@@ -86,6 +86,13 @@ def write_job(folder: Path, request: Request, loaded: Loaded) -> None:
     write_whole(place / MODEL_FILE, [loaded.file.data])
     write_whole(place / EXAMPLES_FILE, [_examples(loaded, request.shard, has_paths=has_paths)])
     write_whole(place / JOB_FILE, [msgspec.json.format(msgspec.json.encode(job))])
+
+
+def _with_whole_path(settings: InputSettings) -> InputSettings:
+    """Return settings whose front end is found from any directory."""
+    if not settings.frontend or settings.frontend in FRONT_ENDS:
+        return settings
+    return replace(settings, frontend=os.path.abspath(settings.frontend))  # noqa: PTH100
 
 
 def _examples(loaded: Loaded, shard: int, *, has_paths: bool) -> bytes:
@@ -171,7 +178,11 @@ def read_work(folder: Path) -> Work:
     kind = EngineKind.parse(job.engine)
     here = {
         "model": plan["model"] | {"sha256": file.sha256},
-        "versions": versions(kind, pictures=any(each.kind == "image" for each in job.settings)),
+        "inputs": [
+            input_values(each) | {"frontend": planned["frontend"]}  # which has another path there
+            for each, planned in zip(job.settings, plan["inputs"], strict=True)
+        ],
+        "versions": versions(kind, job.settings),
     }
     found = plan_difference({name: plan[name] for name in here}, here)
     if found:

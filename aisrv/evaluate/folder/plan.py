@@ -82,7 +82,7 @@ def make_plan(
             "listing_sha256": data.listing_sha256,
             "classes": list(classes),
         },
-        "inputs": [_input_values(each) for each in inputs],
+        "inputs": [input_values(each) for each in inputs],
         "engine": str(engine),
         "on": on,
         "task": task,
@@ -92,7 +92,7 @@ def make_plan(
     }
 
 
-def _input_values(settings: InputSettings) -> dict[str, Any]:
+def input_values(settings: InputSettings) -> dict[str, Any]:
     """Return the settings of an input, with the hash of a front end that is the user's file."""
     found = settings.values()
     if settings.frontend and settings.frontend not in FRONT_ENDS:

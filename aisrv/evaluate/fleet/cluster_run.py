@@ -112,6 +112,7 @@ class ClusterRun:
         loop.add_signal_handler(signal.SIGINT, interrupt)
         try:
             await self._connected()
+            self._missing()  # what was begun at Ctrl-C is there by now, too
             self._remove_left()
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None

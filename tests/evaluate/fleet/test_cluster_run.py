@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -22,6 +23,8 @@ from tests.support.dask_cluster import SLOW_ENGINE, Cluster, cluster, kill, shuf
 from tests.support.programs import AISRV, need_package, run_process
 
 need_package("distributed", "distributed>=2024.8")
+
+pytestmark = pytest.mark.xdist_group("fleet")  # its tests share a cluster
 
 SHARD: Final = ("--shard", "15", "--check", "0")
 SLOW: Final = ("--engine", "slow_engine:Slow")
@@ -155,7 +158,9 @@ def test_ctrl_c_keeps_what_is_begun(work: Path, two_workers: Cluster, expected: 
     kept = parts(work / "stopped")
     assert 2 <= len(kept) < len(expected)
     assert kept == {name: expected[name] for name in kept}
-    assert f"interrupted: {15 * len(kept)} of 397" in errors
+    said = re.search(r"interrupted: (\d+) of 397", errors)
+    assert said is not None
+    assert 30 <= int(said[1]) <= 15 * len(kept)  # a worker may have begun one more meanwhile
     assert "Traceback" not in errors
     assert "accuracy" in output
 

@@ -40,6 +40,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.cli.exec:exec_",
         "Run a program that finds a virtual device where it looks for USB.",
     ),
+    "fleet": (
+        "aisrv.cli.fleet:fleet",
+        "Run a cluster for evaluations here, and say what one takes.",
+    ),
     "graph": ("aisrv.cli.graph:graph", "Compile, check, list and draw graphs of stream-processing nodes."),
     "model": ("aisrv.cli.model:model", "Show what is in a model, as text, JSON or a drawing."),
     "plan": ("aisrv.cli.plan:plan", "Draw where a model's tensors lie in the arena."),

@@ -34,7 +34,18 @@ TIMED: Final = {
 UNTIMED: Final = frozenset(
     f"aisrv {name}"
     for name in (
-        *("attach", "backends", "boards", "completion", "diff-engines", "doctor", "exec", "graph", "plan"),
+        *(
+            "attach",
+            "backends",
+            "boards",
+            "completion",
+            "diff-engines",
+            "doctor",
+            "exec",
+            "fleet",
+            "graph",
+            "plan",
+        ),
         *("replay", "run", "wireshark"),
     )
 ) | {

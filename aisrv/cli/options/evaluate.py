@@ -112,7 +112,8 @@ class ClusterOptions:
     address: str | None = option(
         "--dask",
         metavar="ADDRESS",
-        help="Run on the workers of a Dask scheduler, tcp://HOST:PORT or tls://HOST:PORT; all of them need "
+        help="Run on the workers of a Dask scheduler, tcp://HOST:PORT or tls://HOST:PORT, such as that of "
+        "aisrv fleet up; all of them need "
         "the folder of the run and the data at the same paths.",
     )
     authority: Path | None = option("--tls-ca", type=FILE, help="With tls://: who vouches for it, in PEM.")

@@ -109,6 +109,8 @@ class ClusterRun:
                 main.cancel()
             self._stop.set()
 
+        # Of Dask's own tasks, which end with the connection: nobody waits for them.
+        loop.set_exception_handler(lambda _loop, context: _log.debug("%s", context))
         loop.add_signal_handler(signal.SIGINT, interrupt)
         try:
             await self._connected()

@@ -1,0 +1,79 @@
+"""A scheduler and workers of Dask on this machine, for as long as this process lives."""
+
+import asyncio
+import logging
+import signal
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Final, NamedTuple
+
+from distributed import LocalCluster
+
+from aisrv.evaluate.cluster import ClusterError
+
+LOOPBACK: Final = "127.0.0.1"
+NOT_STARTED: Final = 1
+"""Exit code where the cluster does not start."""
+
+
+class Place(NamedTuple):
+    """Where a cluster is reached."""
+
+    scheduler: str
+    """As tcp://127.0.0.1:8786."""
+    dashboard: str | None
+    """Its page; None without the package bokeh."""
+
+
+async def serve_cluster(
+    workers: int, port: int, dashboard_port: int, on_ready: Callable[[Place], None]
+) -> signal.Signals:
+    """Run a cluster of as many workers until SIGINT or SIGTERM, which is returned; ClusterError.
+
+    Ports on 127.0.0.1 of 0 are any that are free. The processes end with this one, however it ends: each
+    worker has a pipe to it. A worker that dies is started again.
+    """
+    for name in ("distributed", "bokeh"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    warnings.filterwarnings(
+        "ignore", "Port .* is already in use", UserWarning
+    )  # of the dashboard: another is taken
+    ended: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
+
+    def end(number: signal.Signals) -> None:
+        if not ended.done():
+            ended.set_result(number)
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(each, end, each)
+    has_dashboard = find_spec("bokeh") is not None
+    try:
+        cluster = await LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host=LOOPBACK,
+            scheduler_port=port,
+            dashboard_address=f"{LOOPBACK}:{dashboard_port}" if has_dashboard else None,
+            memory_limit=0,  # engines have limits of their own
+            preload=["aisrv.evaluate.fleet.own_session"],
+            asynchronous=True,
+            silence_logs=logging.CRITICAL,
+        )
+    except (OSError, RuntimeError) as error:
+        raise ClusterError(f"{LOOPBACK}:{port}: {_reason(error)}", NOT_STARTED) from None
+    async with cluster:
+        dashboard = cluster.dashboard_link if has_dashboard else None
+        on_ready(Place(cluster.scheduler_address, dashboard))
+        return await ended
+
+
+def _reason(error: BaseException) -> str:
+    """Return what the operating system said, where that is the cause; Dask wraps it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,97 @@
+"""`aisrv fleet`: a cluster that ends with its process, whatever ends it; and what a run takes."""
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from aisrv import digits
+from tests.support.dask_cluster import descendants_of, free_port
+from tests.support.programs import AISRV, need_package, run_process
+
+need_package("distributed", "distributed>=2024.8")
+
+END_SECONDS = 10.0
+
+
+@contextmanager
+def fleet(workers: int) -> Iterator[tuple["subprocess.Popen[str]", str, str]]:
+    """Run a cluster: its process, the scheduler's address, and that of the dashboard."""
+    process = subprocess.Popen(
+        [*AISRV, "fleet", "up", str(workers), "--port", "0", "--dashboard-port", str(free_port())],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        scheduler, _, dashboard = line.removeprefix("aisrv: ready at ").strip().partition(", dashboard ")
+        yield process, scheduler, dashboard
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def alive(processes: list[int]) -> list[int]:
+    """Those that are neither gone nor waiting for their parent to see that they are."""
+    found = []
+    for each in processes:
+        try:
+            state = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state != "Z":
+            found.append(each)
+    return found
+
+
+def until_gone(processes: list[int]) -> None:
+    end = time.monotonic() + END_SECONDS
+    while alive(processes):
+        assert time.monotonic() < end, alive(processes)
+        time.sleep(0.05)
+
+
+def test_a_killed_fleet_leaves_no_process(tmp_path: Path) -> None:
+    (tmp_path / "digits.tflite").write_bytes(digits.model_bytes())
+    with fleet(2) as (process, scheduler, dashboard):
+        host, _, port = dashboard.removeprefix("http://").removesuffix("/status").partition(":")
+        assert host == "127.0.0.1"
+        with socket.create_connection((host, int(port)), 10):
+            pass
+        words = ["digits", "--shard", "100", "--check", "0", "--out", "run", "--dask", scheduler]
+        done = run_process([*AISRV, "evaluate", "digits.tflite", *words], cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "accuracy         99.24 %" in done.stdout
+        processes = descendants_of(process.pid)
+        assert len([each for each in processes if b"spawn_main" in command(each)]) == 2
+        process.kill()
+        process.wait()
+        until_gone(processes)
+
+
+def command(process: int) -> bytes:
+    return Path(f"/proc/{process}/cmdline").read_bytes()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_signal_ends_it_without_a_word(number: signal.Signals, code: int) -> None:
+    with fleet(1) as (process, scheduler, _):
+        processes = descendants_of(process.pid)
+        port = scheduler.rpartition(":")[2]
+        if number == signal.SIGTERM:
+            taken = run_process([*AISRV, "fleet", "up", "1", "--port", port])
+            assert taken.returncode == 1
+            assert taken.stderr == f"Error: 127.0.0.1:{port}: Address already in use\n"
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == code
+        assert errors == f"aisrv: try aisrv evaluate MODEL DATA --dask {scheduler}\n"
+        until_gone(processes)

@@ -36,9 +36,8 @@ async def serve_cluster(
     """
     for name in ("distributed", "bokeh"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    warnings.filterwarnings(
-        "ignore", "Port .* is already in use", UserWarning
-    )  # of the dashboard: another is taken
+    # Where the dashboard's port is taken Dask takes another: the ready line says which.
+    warnings.filterwarnings("ignore", "Port .* is already in use", UserWarning)
     ended: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
 
     def end(number: signal.Signals) -> None:

@@ -1,13 +1,18 @@
 """`aisrv fleet`: a cluster of Dask on this machine, and what a run on a cluster takes."""
 
 import asyncio
+import json
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from aisrv.cli.options.engine_kind import ENGINE_KIND
+from aisrv.protocol.engine_kind import EngineKind
 from aisrv.terminal.command_group import INTERRUPTED, Group
+from aisrv.terminal.file_types import FILE
 
 if TYPE_CHECKING:
     from aisrv.evaluate.fleet.local_cluster import Place
@@ -29,6 +34,7 @@ def fleet() -> None:
     Examples:
       aisrv fleet up 2
       aisrv evaluate digits.tflite digits:all --dask tcp://127.0.0.1:8786
+      aisrv fleet plan person.tflite photos/ --examples 10000000 --machines 100
     """
 
 
@@ -71,6 +77,81 @@ def up(workers: int, port: int, dashboard_port: int) -> None:
     except EvaluateError as error:
         raise _FleetFailed(str(error), getattr(error, "exit_code", 2)) from None
     sys.exit(INTERRUPTED if ended == signal.SIGINT else 0)
+
+
+@fleet.command()
+@click.argument("model", type=FILE)
+@click.argument("data")
+@click.option("--examples", type=click.IntRange(min=1), help="Examples of the run. [default: those of DATA]")
+@click.option("--machines", type=click.IntRange(1, 100_000), default=1, show_default=True, help="Machines.")
+@click.option("--cores", type=click.IntRange(1, 1024), default=16, show_default=True, help="Cores of each.")
+@click.option(
+    "--network",
+    type=click.FloatRange(0, 10_000, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Gbit/s of each machine's network.",
+)
+@click.option(
+    "--store",
+    type=click.FloatRange(0, 1e6, min_open=True),
+    help="Gbit/s that the store of the data gives in all. [default: what all machines can take]",
+)
+@click.option("--shard", type=click.IntRange(1, 1_000_000), help="Examples of a task. [default: 5 s of work]")
+@click.option("--engine", "kind", type=ENGINE_KIND, default="kernels", show_default=True, help="Engine.")
+@click.option("--input", "inputs", type=FILE, help="TOML file that says how inputs are made.")
+@click.option("--labels", type=FILE, help="Names of the classes, a line each; or the labels of IDX data.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(
+    model: Path,
+    data: str,
+    examples: int | None,
+    machines: int,
+    cores: int,
+    network: float,
+    store: float | None,
+    shard: int | None,
+    kind: EngineKind,
+    inputs: Path | None,
+    labels: Path | None,
+    as_json: bool,
+) -> None:
+    """Compute what a run of MODEL on examples such as those of DATA takes on a cluster.
+
+    What it is based on is measured first, in some ten seconds, and printed: CPU time of an example, of a task
+    in the scheduler, of a start; bytes to read and to keep. The rest is arithmetic: other processors than
+    this one take other times.
+
+    \b
+    Examples:
+      aisrv fleet plan person.tflite photos/ --examples 10000000 --machines 100 --cores 16
+      aisrv fleet plan digits.tflite digits --examples 1000000 --json
+    """
+    from aisrv.evaluate.cluster import check_dask
+    from aisrv.evaluate.errors import EvaluateError
+    from aisrv.evaluate.evaluation import cpu_name
+    from aisrv.evaluate.request import Request, load
+
+    try:
+        check_dask()
+        from aisrv.evaluate.fleet.costs import Machines, cost_of, describe
+        from aisrv.evaluate.fleet.costs import as_json as to_json
+        from aisrv.evaluate.fleet.units import measure
+
+        request = Request(model, data, labels=labels, inputs=inputs, kind=kind)
+        loaded = load(request)
+        units = measure(request, loaded, cpu_name())
+    except EvaluateError as error:
+        raise _FleetFailed(str(error), getattr(error, "exit_code", 2)) from None
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        raise _FleetFailed(f"{name}{error.strerror or error}", 2) from None
+    asked = Machines(machines, cores, network, store)
+    cost = cost_of(examples or len(loaded.data), units, asked, shard)
+    if as_json:
+        click.echo(json.dumps(to_json(units, asked, cost), indent=1))
+    else:
+        click.echo(describe(units, asked, cost))
 
 
 def _show_place(place: "Place") -> None:

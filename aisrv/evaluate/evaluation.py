@@ -110,7 +110,7 @@ def evaluate(
         figures,
         loaded.labels,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
-        cpu=_cpu(),
+        cpu=cpu_name(),
         parts=parts.listed() if parts is not None else (),
         against=against,
         check=check,
@@ -308,7 +308,7 @@ def is_address(name: str) -> bool:
     return True
 
 
-def _cpu() -> str:
+def cpu_name() -> str:
     """Return the name of this machine's processor."""
     try:
         lines = read_regular("/proc/cpuinfo").decode(errors="replace").splitlines()

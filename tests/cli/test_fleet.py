@@ -1,5 +1,6 @@
 """`aisrv fleet`: a cluster that ends with its process, whatever ends it; and what a run takes."""
 
+import json
 import signal
 import socket
 import subprocess
@@ -9,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from aisrv import digits
+from aisrv.cli.main import main
 from tests.support.dask_cluster import descendants_of, free_port
 from tests.support.programs import AISRV, need_package, run_process
 
@@ -95,3 +98,20 @@ def test_a_signal_ends_it_without_a_word(number: signal.Signals, code: int) -> N
         assert process.returncode == code
         assert errors == f"aisrv: try aisrv evaluate MODEL DATA --dask {scheduler}\n"
         until_gone(processes)
+
+
+def test_a_plan_is_based_on_what_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "digits.tflite").write_bytes(digits.model_bytes())
+    words = ["--examples", "1000000000", "--machines", "2", "--cores", "4", "--engine", "tflm", "--json"]
+    done = run_process([*AISRV, "fleet", "plan", "digits.tflite", "digits", *words], cwd=tmp_path, check=True)
+    found = json.loads(done.stdout)
+    measured, computed = found["measured"], found["computed"]
+    assert measured["example_bytes"] == 64
+    assert 8 < measured["part_bytes"] < 40
+    assert 0.001 < measured["run_ms"] <= 2 * measured["example_ms"]
+    assert measured["task_ms"] > 0.1
+    assert computed["read_bytes"] == 64e9
+    assert computed["shard"] * measured["example_ms"] == pytest.approx(5000, rel=0.06)
+    assert computed["scheduler_s"] == pytest.approx(computed["tasks"] * measured["task_ms"] / 1000)
+    missing = CliRunner().invoke(main, ["fleet", "plan", str(tmp_path / "digits.tflite"), "nowhere"])
+    assert (missing.exit_code, missing.stderr) == (2, "Error: nowhere: No such file or directory\n")

@@ -13,6 +13,7 @@ HEAVY = (
     "numpy",
     "PIL",
     "dask",
+    "distributed",
     "pyarrow",
     "rich",
     "sklearn",
@@ -27,6 +28,16 @@ def test_module_loads_without_heavy_libraries(module: str) -> None:
     script = f"import sys, {module}; print(sorted(set({HEAVY}) & set(sys.modules)))"
     done = run_process([sys.executable, "-c", script], check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("words", [["evaluate"], ["fleet", "up"], ["fleet", "plan"]])
+def test_help_loads_no_library_of_clusters_or_tables(words: list[str]) -> None:
+    unwanted = {"dask", "distributed", "numpy", "pyarrow", "trio"}
+    script = (
+        "import atexit, sys; from aisrv.cli.main import main; "
+        f"atexit.register(lambda: print(sorted({unwanted} & set(sys.modules)))); main({[*words, '--help']})"
+    )
+    assert run_process([sys.executable, "-c", script], check=True).stdout.endswith("\n[]\n")
 
 
 def test_a_program_runs_beside_a_device_without_what_the_device_does_not_have() -> None:

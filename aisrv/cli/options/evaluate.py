@@ -131,7 +131,7 @@ class ClusterOptions:
         type=click.IntRange(1, 1_000_000),
         default=1000,
         show_default=True,
-        help="Examples of a part, which is a task of a cluster.",
+        help="Examples of a part, which is a task of a cluster; see aisrv fleet plan.",
     )
 
 

@@ -106,7 +106,8 @@ def read_parquet(path: Path, columns: Mapping[str, str]) -> DataSet:
         raise ExtraError(f"{path}: reading Parquet needs pyarrow: {install_command('evaluate')}") from None
     names = COLUMNS | dict(columns)
     try:
-        table = pq.read_table(io.BytesIO(read_regular(path)))
+        # Without its threads, which at the end of a process may abort it.
+        table = pq.ParquetFile(io.BytesIO(read_regular(path))).read(use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise DataError(f"{path}: {error}") from None
     source = names["image"] if names["image"] in table.column_names else names["path"]

@@ -159,7 +159,7 @@ class Work:
         shard, place = divmod(first, self.job.shard)
         try:
             with opened_regular(path, ANY_SIZE) as file:
-                table = pq.ParquetFile(file).read_row_group(shard, [column])
+                table = pq.ParquetFile(file).read_row_group(shard, [column], use_threads=False)
         except pa.ArrowException as error:
             raise JobError(f"{path}: {error}") from None
         return table[column].slice(place, end - first)

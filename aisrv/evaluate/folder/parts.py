@@ -201,7 +201,8 @@ def _read(path: Path) -> "pa.Table":
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(io.BytesIO(read_regular(path)))
+        # Without its threads, which at the end of a process may abort it.
+        return pq.ParquetFile(io.BytesIO(read_regular(path))).read(use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise PartError(f"{path}: {error}; remove it, and it is made again") from None
 

@@ -6,7 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --prefer-binary
 # pytest keeps what it makes of the tests as bytecode, also where Python is told to write none: 8 s of each process.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist loadgroup
+# Each file is run by one process, so that its tests share what they start; tests/conftest.py says which come first.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # What most changes break first: values, the substrate, engines, layers, devices, host tools, nodes and sources, and
 # the pages, names and places that follow from them; few other programs. Left out are Jacdac's tests, whose devices
 # announce themselves twice a second, and those of captures, which ask tshark.

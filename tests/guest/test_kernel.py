@@ -31,10 +31,6 @@ DESCRIPTORS = (
 )
 
 
-pytestmark = pytest.mark.xdist_group("guest")
-"""One machine for all of them."""
-
-
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the programs in the guest saw."""

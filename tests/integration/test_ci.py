@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONGEST
 from tests.support.paths import ROOT
 from tests.support.programs import run_process, run_python
 
@@ -44,3 +45,7 @@ def test_scripts_are_sound() -> None:
 def test_tests_are_collected_without_spidev() -> None:
     modules = "tests.support.spidev_expected, tests.attach.preload.test_spidev, tests.guest.test_kernel"
     assert run_python(f"import sys; sys.modules['spidev'] = None; import {modules}", cwd=ROOT) == ""
+
+
+def test_files_that_begin_first_are_there() -> None:
+    assert [name for name in LONGEST if not (ROOT / name).is_file()] == []

@@ -21,8 +21,6 @@ import numpy as np
 import trio
 
 from aisrv import digits
-from aisrv.attach.background import BackgroundDevice
-from aisrv.board import ArenaMemory, Board, EngineSpec
 from aisrv.evaluate.evaluation import evaluate
 from aisrv.evaluate.request import Request, load
 from aisrv.evaluate.running.answers import Answers
@@ -53,9 +51,9 @@ def run() -> Iterator[Row]:
         yield from _beside_the_loop("vww on kernels:native", *paths["vww"], "kernels:native")
         yield from _beside_the_loop("digits on tflite", *paths["few digits"], "tflite")
         yield from _beside_the_loop("digits on kernels:native", *paths["digits"], "kernels:native")
-        yield from _with_parts("digits on kernels:native", *paths["digits"], folder)
-        yield from _many_runs("digits", digits.model_bytes(), 64)
-        yield from _many_runs("vww", vww, 27_648)
+        yield from _whole("digits on kernels:native", *paths["digits"], folder)
+        yield from _many_runs("digits", digits.model_bytes(), 64, folder)
+        yield from _many_runs("vww", vww, 27_648, folder)
 
 
 def _write(folder: Path, name: str, model: bytes, row: int, count: int) -> tuple[Path, Path]:
@@ -126,30 +124,35 @@ def _beside_the_loop(name: str, model: Path, data: Path, kind: str) -> list[Row]
     ]
 
 
-def _with_parts(name: str, model: Path, data: Path, folder: Path) -> list[Row]:
+def _whole(name: str, model: Path, data: Path, folder: Path) -> Iterator[Row]:
+    """Compare all of an evaluation but imports: reading, running, figures with intervals, parts, the folder.
+
+    A run of two examples takes what does not depend on their number; ratios are with and without it.
+    """
     bare = _bare(model, data, "kernels:native")
-    request = Request(model, str(data), kind=EngineKind.parse("kernels:native"), processes=1, check=0)
-    rows: dict[str, list[float]] = {"with parts": [], "without parts": []}
-    for number in range(PAIRS):
-        base = _taken(bare)
-        kept = replace(request, folder=folder / f"run{number}")
-        rows["with parts"].append(base / _taken(lambda kept=kept: evaluate(kept)))  # type: ignore[misc]
-        rows["without parts"].append(base / _taken(lambda: evaluate(request)))
-    return [
-        Row(f"{name}: all of it {key}, of the bare loop", statistics.median(each), "")
-        for key, each in rows.items()
-    ]
+    plain = Request(model, str(data), kind=EngineKind.parse("kernels:native"), processes=1, check=0)
+    for key, has_parts in (("without parts", False), ("with parts", True)):
+        ratios, others, starts = [], [], []
+        for number in range(PAIRS):
+            with tempfile.TemporaryDirectory(dir=folder) as run:
+                request = replace(plain, folder=Path(run) / "all") if has_parts else plain
+                few = replace(request, limit=FEW, folder=Path(run) / "few" if has_parts else None)
+                starts.append(_taken(lambda few=few: evaluate(few)))  # type: ignore[misc]
+                base = _taken(bare)
+                taken = _taken(lambda request=request: evaluate(request))  # type: ignore[misc]
+                ratios.append(base / taken)
+                others.append(base / (taken - starts[number]))
+        whole = f"{name}: all of it {key}, of the bare loop"
+        yield Row(whole, statistics.median(ratios), "")
+        yield Row(f"{whole}, without what two examples take", statistics.median(others), "")
+        yield Row(f"{name}: two examples {key}, CPU time", statistics.median(starts), "s")
 
 
-def _many_runs(name: str, model: bytes, size: int) -> list[Row]:
-    engine = EngineSpec(
-        kind=EngineKind.parse("kernels:native"), arena_bytes=16 << 20, arena_memory=ArenaMemory.EXTERNAL
-    )
+def _many_runs(name: str, model: bytes, size: int, folder: Path) -> list[Row]:
+    board = folder / "board.toml"
+    board.write_text('[usb]\n[[engines]]\nkind = "kernels:native"\n')
     inputs = [bytes(each) for each in np.random.default_rng(0).integers(0, 256, (64, size), np.uint8)]
-    with (
-        BackgroundDevice(Board(engines=(engine,))) as device,
-        AiServer.open(f"usbip:{device.usbip_address}") as server,
-    ):
+    with AiServer.open(f"virtual:{board}") as server:  # a process of its own, as users have it
         server.load_model(model, memory="ext")
 
         def single() -> int:

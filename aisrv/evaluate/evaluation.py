@@ -101,7 +101,10 @@ def evaluate(
     check = None
     if request.on == ENGINE and request.check and not interrupted:
         check = check_on_device(request, loaded, answers)
-    figures = figures_of(request.task, answers, loaded.outputs, loaded.labels, _first_inputs(loaded))
+    data = loaded.data
+    figures = figures_of(
+        request.task, answers, loaded.outputs, loaded.labels, _first_inputs(loaded), data.recordings
+    )
     result = make_result(
         plan,
         loaded.file,

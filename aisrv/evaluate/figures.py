@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from aisrv.evaluate.data.data_set import NO_LABEL
 from aisrv.evaluate.errors import EvaluateError
-from aisrv.evaluate.metrics.anomaly import anomaly_figures, reconstruction_scores
+from aisrv.evaluate.metrics.anomaly import anomaly_figures, means, reconstruction_scores
 from aisrv.evaluate.metrics.classes import (
     CalibrationBin,
     ClassCurve,
@@ -119,14 +119,19 @@ def figures_of(
     outputs: Sequence[TensorSpec],
     labels: npt.NDArray[Any],
     inputs: Callable[[npt.NDArray[np.intp]], npt.NDArray[np.float64]],
+    recordings: npt.NDArray[np.intp] | None = None,
 ) -> Figures:
     """Return the figures of the examples that are done; EvaluateError.
 
     `labels` are classes, or real numbers, of all examples; `inputs` gives the first input of examples as real
-    numbers, [examples, elements], for those who compare it with the output.
+    numbers, [examples, elements], for those who compare it with the output. `recordings` says which recording
+    each example is a window of: a recording's score as an anomaly is the mean of its windows'.
     """
     ran = np.flatnonzero(answers.done)
-    found = _TASKS[settings.task](settings, answers, outputs, labels, inputs, ran)
+    if settings.task == "anomaly":
+        found = _anomaly(settings, answers, outputs, labels, inputs, ran, recordings)
+    else:
+        found = _TASKS[settings.task](settings, answers, outputs, labels, ran)
     for name in settings.metrics:
         found.metrics.update(own_metrics(name, labels[ran], output_values(answers, outputs)[ran]))
     return found
@@ -137,7 +142,6 @@ def _classes(
     answers: Answers,
     outputs: Sequence[TensorSpec],
     labels: npt.NDArray[Any],
-    _inputs: Callable[[npt.NDArray[np.intp]], npt.NDArray[np.float64]],
     ran: npt.NDArray[np.intp],
 ) -> Figures:
     scores = scores_of(answers, outputs)
@@ -158,7 +162,6 @@ def _regression(
     answers: Answers,
     outputs: Sequence[TensorSpec],
     labels: npt.NDArray[Any],
-    _inputs: Callable[[npt.NDArray[np.intp]], npt.NDArray[np.float64]],
     ran: npt.NDArray[np.intp],
 ) -> Figures:
     values = real_values(output_values(answers, outputs), outputs[0])
@@ -177,6 +180,7 @@ def _anomaly(
     labels: npt.NDArray[Any],
     inputs: Callable[[npt.NDArray[np.intp]], npt.NDArray[np.float64]],
     ran: npt.NDArray[np.intp],
+    recordings: npt.NDArray[np.intp] | None,
 ) -> Figures:
     seen = _seen(answers, ran)
     if settings.score == RECONSTRUCTION:
@@ -191,7 +195,10 @@ def _anomaly(
                 f"--score {settings.score}: an output, 0 to {flat.shape[1] - 1}, or {RECONSTRUCTION}"
             )
         scores = flat[:, number]
-    metrics, curve = anomaly_figures(scores[seen], labels[seen] != 0, settings.mlperf)
+    judged, anomalous = scores[seen], labels[seen] != 0
+    if recordings is not None:
+        judged, anomalous = means(judged, recordings[seen]), means(anomalous, recordings[seen]) > 0
+    metrics, curve = anomaly_figures(judged, anomalous, settings.mlperf)
     curves = () if curve is None else (ClassCurve(1, curve, metrics["auc"]),)
     predicted = np.full(len(answers), NO_LABEL, np.int32)
     failed = np.array(sorted(answers.failed), np.intp)
@@ -205,7 +212,6 @@ def _seen(answers: Answers, ran: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
 _TASKS: Final[Mapping[str, Callable[..., Figures]]] = {
     "classes": _classes,
     "regression": _regression,
-    "anomaly": _anomaly,
 }
 
 

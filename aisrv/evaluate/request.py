@@ -8,7 +8,13 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from aisrv.evaluate.cluster import ClusterSettings
-from aisrv.evaluate.data.data_set import DataSet, class_indices, class_names, real_labels
+from aisrv.evaluate.data.data_set import (
+    DataSet,
+    check_recordings,
+    class_indices,
+    class_names,
+    real_labels,
+)
 from aisrv.evaluate.data.opening import open_data
 from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.figures import TaskSettings, count_of_classes
@@ -108,6 +114,7 @@ def load(request: Request) -> Loaded:
     elif request.task.task == "anomaly":
         classes = class_names(data, (), given)
         labels = class_indices(data, classes, 2)
+        check_recordings(data, labels)
     else:
         labels = real_labels(data)
     return Loaded(file, model, inputs, outputs, data, classes, labels, found, preparation)

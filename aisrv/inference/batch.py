@@ -6,7 +6,8 @@ every worker process: it must stay light.
 
 import mmap
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter_ns
 from typing import Final, NamedTuple, Self
 
@@ -14,8 +15,12 @@ from aisrv.inference.interpreter import Interpreter, TensorLayout
 
 MEASUREMENTS: Final = 100
 """Times of a batch that are taken at most; a longer batch is timed in so many groups of runs."""
-LARGEST_VIEWS: Final = 1 << 17
-"""Rows whose views are kept for the next batch in the same place."""
+BLOCK_BYTES: Final = 1 << 15
+"""Bytes of a block, through which small rows go: with its views it stays in the processor's caches."""
+SMALL_ROW: Final = 2048
+"""Bytes of the largest row that goes through a block; larger ones are run where they are."""
+_VIEW_BYTES: Final = 256
+"""What a view takes in memory, and some more."""
 
 _AREA: Final = struct.Struct("<3Q")
 _JOB: Final = struct.Struct("<3Q")
@@ -47,15 +52,17 @@ def run_batch(interpreter: Interpreter, rows: Tensors, out: Tensors) -> None:
             get_output(number, into)
 
 
-def run_timed(interpreter: Interpreter, rows: Tensors, out: Tensors) -> list[int]:
-    """Do as `run_batch`, and return the mean nanoseconds of a run in each of MEASUREMENTS groups at most."""
-    count = len(rows[0])
+def timed(count: int, run: Callable[[int, int], None]) -> list[int]:
+    """Run `count` rows, and return the mean nanoseconds of a run in each of MEASUREMENTS groups at most.
+
+    `run` is called with the first row of each group, and the one after its last; what it raises is raised.
+    """
     size = -(-count // MEASUREMENTS) or 1
     times = []
     start = perf_counter_ns()
     for first in range(0, count, size):
         end = min(first + size, count)
-        run_batch(interpreter, [each[first:end] for each in rows], [each[first:end] for each in out])
+        run(first, end)
         now = perf_counter_ns()
         times.append((now - start) // (end - first))
         start = now
@@ -115,41 +122,52 @@ def unpack_times(data: bytes) -> tuple[int, ...]:
 
 
 class Rows:
-    """Rows in mapped memory, cut into tensors."""
+    """Rows in memory, cut into tensors."""
 
-    def __init__(self, descriptor: int, area: RowArea, sizes: Sequence[int], *, writable: bool) -> None:
-        """Map a file with an area of rows, whose tensors have `sizes` in bytes. Raises ValueError."""
+    def __init__(self, memory: memoryview, count: int, sizes: Sequence[int]) -> None:
+        """Take the memory of `count` rows, one after another, whose tensors have `sizes` in bytes."""
+        self._memory = memory
+        self._count = count
+        self._sizes = tuple(sizes)
+        self._row_bytes = sum(sizes)
+
+    @classmethod
+    def mapped(cls, descriptor: int, area: RowArea, sizes: Sequence[int], *, writable: bool) -> Self:
+        """Map a file with an area of rows. Raises ValueError."""
         if sum(sizes) != area.row_bytes:
             raise ValueError(f"rows have {area.row_bytes} bytes, the model's tensors {sum(sizes)}")
         start = area.offset - area.offset % mmap.ALLOCATIONGRANULARITY
         length = area.offset - start + area.row_bytes * area.rows
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-        self._memory = memoryview(mmap.mmap(descriptor, length, access=access, offset=start))
-        self._memory = self._memory[area.offset - start :]
-        self._area = area
-        self._sizes = tuple(sizes)
-        self._kept: dict[int, Tensors] = {}
-        """Views by their first row."""
+        memory = memoryview(mmap.mmap(descriptor, length, access=access, offset=start))
+        return cls(memory[area.offset - start :], area.rows, sizes)
 
-    def part(self, first: int, count: int) -> Tensors:
-        """Return rows from `first` on, as many as `count`; ValueError if there are not as many."""
-        if first + count > self._area.rows:
-            raise ValueError(f"rows {first} to {first + count} of {self._area.rows}")
-        views = self._kept.get(first, ())
-        if not views or len(views[0]) < count:
-            views = self._views(first, count)
-            if sum(len(each[0]) for each in self._kept.values()) + count > LARGEST_VIEWS:
-                self._kept.clear()
-            self._kept[first] = views
-        return [each[:count] for each in views]
+    def part(self, first: int, count: int) -> memoryview:
+        """Return the bytes of `count` rows from `first` on; ValueError if there are not as many."""
+        if first + count > self._count:
+            raise ValueError(f"rows {first} to {first + count} of {self._count}")
+        return self._memory[first * self._row_bytes : (first + count) * self._row_bytes]
 
-    def _views(self, first: int, count: int) -> Tensors:
-        found, offset, row_bytes = [], 0, self._area.row_bytes
+    def tensors(self, first: int, count: int) -> Tensors:
+        """Return the tensors of `count` rows from `first` on; ValueError if there are not as many."""
+        memory, found, offset = self.part(first, count), [], 0
         for size in self._sizes:
-            starts = range(first * row_bytes + offset, (first + count) * row_bytes + offset, row_bytes)
-            found.append([self._memory[start : start + size] for start in starts])
+            starts = range(offset, len(memory), self._row_bytes) if self._row_bytes else [0] * count
+            found.append([memory[start : start + size] for start in starts])
             offset += size
         return found
+
+
+class _Block:
+    """Small rows of inputs and outputs in memory of this process alone, with their tensors."""
+
+    def __init__(self, layout: TensorLayout) -> None:
+        sizes = sum(layout.inputs), sum(layout.outputs)
+        views = (len(layout.inputs) + len(layout.outputs)) * _VIEW_BYTES
+        self.rows = max(BLOCK_BYTES // (sum(sizes) + views), 1)
+        self.memories = [memoryview(bytearray(self.rows * size)) for size in sizes]
+        self.inputs = Rows(self.memories[0], self.rows, layout.inputs).tensors(0, self.rows)
+        self.outputs = Rows(self.memories[1], self.rows, layout.outputs).tensors(0, self.rows)
 
 
 class Batches:
@@ -161,18 +179,43 @@ class Batches:
         self._layout = layout
         self._inputs: Rows | None = None
         self._outputs: Rows | None = None
+        is_small = max(sum(layout.inputs), sum(layout.outputs)) <= SMALL_ROW
+        self._block = _Block(layout) if is_small else None
 
     def map_inputs(self, descriptor: int, area: RowArea) -> None:
         """Map the file with inputs, which are only read."""
-        self._inputs = Rows(descriptor, area, self._layout.inputs, writable=False)
+        self._inputs = Rows.mapped(descriptor, area, self._layout.inputs, writable=False)
 
     def map_outputs(self, descriptor: int, area: RowArea) -> None:
         """Map the file with room for outputs."""
-        self._outputs = Rows(descriptor, area, self._layout.outputs, writable=True)
+        self._outputs = Rows.mapped(descriptor, area, self._layout.outputs, writable=True)
 
     def run(self, job: BatchJob) -> list[int]:
-        """Run a batch; return times as `run_timed`."""
-        if self._inputs is None or self._outputs is None:
+        """Run a batch; return times as `timed`."""
+        rows, out, block = self._inputs, self._outputs, self._block
+        if rows is None or out is None:
             raise ValueError("there are no rows")
-        rows = self._inputs.part(job.first, job.rows)
-        return run_timed(self._interpreter, rows, self._outputs.part(job.into, job.rows))
+        if block is None:
+            inputs, outputs = rows.tensors(job.first, job.rows), out.tensors(job.into, job.rows)
+            return timed(job.rows, partial(self._run_there, inputs, outputs))
+        given, wanted = rows.part(job.first, job.rows), out.part(job.into, job.rows)
+        return timed(job.rows, partial(self._run_in, block, given, wanted))
+
+    def _run_there(self, inputs: Tensors, outputs: Tensors, first: int, end: int) -> None:
+        run_batch(
+            self._interpreter, [each[first:end] for each in inputs], [each[first:end] for each in outputs]
+        )
+
+    def _run_in(self, block: _Block, given: memoryview, wanted: memoryview, first: int, end: int) -> None:
+        """Copy rows into the block, run them there, and copy the outputs out."""
+        into, out = block.memories
+        row, output = sum(self._layout.inputs), sum(self._layout.outputs)
+        for start in range(first, end, block.rows):
+            count = min(block.rows, end - start)
+            into[: count * row] = given[start * row : (start + count) * row]
+            run_batch(
+                self._interpreter,
+                [each[:count] for each in block.inputs],
+                [each[:count] for each in block.outputs],
+            )
+            wanted[start * output : (start + count) * output] = out[: count * output]

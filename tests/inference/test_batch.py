@@ -17,7 +17,7 @@ from aisrv.inference.batch import (
     Rows,
     pack_times,
     run_batch,
-    run_timed,
+    timed,
     unpack_times,
 )
 from aisrv.inference.errors import InvokeError
@@ -102,7 +102,13 @@ def test_rows_before_one_that_fails_are_there() -> None:
 @pytest.mark.parametrize("count", [1, MEASUREMENTS, MEASUREMENTS + 1, 5 * MEASUREMENTS])
 def test_long_batches_are_timed_in_groups(count: int) -> None:
     out = [[memoryview(bytearray(1)) for _ in range(count)]]
-    times = run_timed(Interpreter(), rows_of([(1, 2, 3)] * count), out)
+    rows = rows_of([(1, 2, 3)] * count)
+    times = timed(
+        count,
+        lambda first, end: run_batch(
+            Interpreter(), [each[first:end] for each in rows], [each[first:end] for each in out]
+        ),
+    )
     assert len(times) <= MEASUREMENTS
     assert len(times) == -(-count // -(-count // MEASUREMENTS))
     assert {bytes(each) for each in out[0]} == {b"\x06"}
@@ -127,26 +133,29 @@ def test_rows_in_files_are_cut_into_tensors() -> None:
     os.close(descriptor)
 
 
-def test_views_are_kept_for_the_next_batch_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aisrv.inference.batch.LARGEST_VIEWS", 6)
+@pytest.mark.parametrize("small_row", [0, 2048])
+@pytest.mark.parametrize("layout", [TensorLayout((2, 1), (1,)), TensorLayout((3,), (1,))])
+def test_a_batch_longer_than_a_block_gives_all_its_rows(
+    small_row: int, layout: TensorLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aisrv.inference.batch.SMALL_ROW", small_row)
+    monkeypatch.setattr("aisrv.inference.batch.BLOCK_BYTES", 7 * 4 + 7 * 3 * 256)
+    count = 16 * MEASUREMENTS
+    data = np.random.default_rng(0).integers(0, 9, (count, 3), np.uint8)
     descriptor = os.memfd_create("rows")
-    os.write(descriptor, bytes(range(20)))
-    rows = Rows(descriptor, RowArea(0, 2, 10), (2,), writable=False)
-    (first,) = rows.part(2, 3)
-    assert [bytes(each) for each in first] == [bytes((4, 5)), bytes((6, 7)), bytes((8, 9))]
-    (again,), (longer,) = rows.part(2, 2), rows.part(2, 4)
-    assert all(one is other for one, other in zip(again, first, strict=False))
-    assert (len(again), [bytes(each) for each in longer][3]) == (2, bytes((10, 11)))
-    assert rows.part(2, 1)[0][0] is longer[0]
-    rows.part(5, 5)  # too many for the limit together
-    assert rows.part(2, 1)[0][0] is not longer[0]
+    os.write(descriptor, data.tobytes() + bytes(count))
+    batches = Batches(Interpreter(), layout)
+    batches.map_inputs(descriptor, RowArea(0, 3, count))
+    batches.map_outputs(descriptor, RowArea(3 * count, 1, count))
+    assert len(batches.run(BatchJob(0, 0, count - 20))) == MEASUREMENTS - 1
+    assert os.pread(descriptor, count, 3 * count) == bytes(data.sum(axis=1).tolist()[:-20]) + bytes(20)
     os.close(descriptor)
 
 
 def test_inputs_are_mapped_for_reading_alone() -> None:
     descriptor = os.memfd_create("rows")
     os.write(descriptor, bytes(8))
-    ((view,),) = Rows(descriptor, RowArea(0, 8, 1), (8,), writable=False).part(0, 1)
+    ((view,),) = Rows.mapped(descriptor, RowArea(0, 8, 1), (8,), writable=False).tensors(0, 1)
     assert view.readonly
     os.close(descriptor)
 

@@ -28,13 +28,15 @@ from host_tools.tensors.npy import npy_header
 IDX_TYPES: Final = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 """Types of the elements of IDX files, by code."""
 
+RECORDING: Final = "recording"
+
 _LOCAL_HEADER: Final = struct.Struct("<4s5H3I2H")
 
 
 def read_npz(path: Path) -> DataSet:
     """Read an archive with `x`, or `x0`, `x1` and so on, or an array named as each input, and labels `y`.
 
-    Raises DataError.
+    An array RECORDING says of each example which recording it is a window of. Raises DataError.
     """
     try:
         with opened_regular(path, ANY_SIZE) as file, zipfile.ZipFile(file) as archive:
@@ -56,6 +58,11 @@ def read_npz(path: Path) -> DataSet:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     _check_lengths(str(path), labels, arrays)
+    recordings = arrays.pop(RECORDING, None)
+    if recordings is not None:
+        if recordings.ndim != 1 or not arrays:
+            raise DataError(f"{path}: {RECORDING} has one number for each example, beside x and y")
+        recordings = np.unique(recordings, return_inverse=True)[1]
     names = tuple(sorted(arrays))
     digest = hashlib.sha256("\n".join(sorted(checks)).encode()).hexdigest()
     is_single = len(names) == 1
@@ -68,6 +75,7 @@ def read_npz(path: Path) -> DataSet:
         tuple(arrays[name] for name in names),
         array_names=() if is_single else names,
         mapped=None if place is None else MappedRows(path, place),
+        recordings=recordings,
     )
 
 

@@ -47,6 +47,8 @@ class DataSet:
     """What a reader of the figures must know."""
     mapped: MappedRows | None = None
     """Where the one array lies in its file; None where it is not stored as it is."""
+    recordings: npt.NDArray[np.intp] | None = None
+    """Which recording each example is a window of, from 0; None where each stands for itself."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -72,6 +74,7 @@ class DataSet:
             self.hidden,
             self.note,
             self.mapped,
+            None if self.recordings is None else self.recordings[:limit],
         )
 
 
@@ -128,6 +131,21 @@ def _place(data: DataSet, index: int, places: dict[str, int]) -> int:
     near = get_close_matches(label, places, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise DataError(f"{data.uri}: {label}: not a class of the model{hint}")
+
+
+def check_recordings(data: DataSet, labels: npt.NDArray[np.int32]) -> None:
+    """Raise DataError where windows of one recording have several of the `labels`, those of all examples."""
+    if data.recordings is None:
+        return
+    _, firsts = np.unique(data.recordings, return_index=True)
+    expected = labels[firsts][data.recordings]
+    wrong = np.flatnonzero(expected != labels)
+    if len(wrong):
+        index = int(wrong[0])
+        raise DataError(
+            f"{data.uri}: example {index} has the label {labels[index]}, its recording began "
+            f"with {expected[index]}"
+        )
 
 
 def real_labels(data: DataSet) -> npt.NDArray[np.float64]:

@@ -1,5 +1,7 @@
 """Figures of a detector of anomalies, whose score is higher the less normal an example is."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -25,3 +27,10 @@ def anomaly_figures(
 def reconstruction_scores(inputs: Floats, outputs: Floats) -> Floats:
     """Return the mean squared distance of inputs and outputs, [examples, elements] each."""
     return np.asarray(((inputs - outputs) ** 2).mean(axis=1))
+
+
+def means(values: npt.NDArray[Any], recordings: npt.NDArray[np.intp]) -> Floats:
+    """Return the mean of the values of each recording that occurs, in order of their numbers."""
+    counts = np.bincount(recordings)
+    sums = np.bincount(recordings, values)
+    return np.asarray(sums[counts > 0] / counts[counts > 0])

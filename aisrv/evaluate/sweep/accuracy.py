@@ -92,6 +92,7 @@ def in_order(data: DataSet, order: npt.NDArray[np.intp]) -> DataSet:
         files=[data.files[index] for index in order] if data.files else (),
         names=[data.names[index] for index in order] if data.names else (),
         mapped=None,
+        recordings=None if data.recordings is None else data.recordings[order],
     )
 
 

@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 
 from aisrv import digits
 from aisrv.evaluate.data.arrays import digits_data, parse_idx, read_idx, read_npz
+from aisrv.evaluate.data.data_set import check_recordings
 from aisrv.evaluate.errors import DataError
 
 
@@ -36,6 +37,21 @@ def test_archives_are_read_whether_compressed_or_not(save: object, tmp_path: Pat
     assert not data.arrays[0].flags.writeable
 
 
+def test_windows_name_their_recordings(tmp_path: Path) -> None:
+    x, y = np.zeros((5, 3), np.int8), np.array([0, 0, 1, 0, 1])
+    np.savez(tmp_path / "data.npz", x=x, y=y, recording=np.array([7, 7, 30, 7, 30]))
+    data = read_npz(tmp_path / "data.npz")
+    assert data.recordings is not None
+    assert (data.recordings.tolist(), len(data.arrays)) == ([0, 0, 1, 0, 1], 1)
+    check_recordings(data, y.astype(np.int32))
+    y[3] = 1
+    with pytest.raises(DataError, match="example 3 has the label 1, its recording began with 0"):
+        check_recordings(data, y.astype(np.int32))
+    few = data.first(3)
+    assert few.recordings is not None
+    assert few.recordings.tolist() == [0, 0, 1]
+
+
 def test_another_label_is_another_listing(tmp_path: Path) -> None:
     listings = set()
     for label in range(3):
@@ -51,6 +67,10 @@ def test_another_label_is_another_listing(tmp_path: Path) -> None:
         ({"x": np.zeros((2, 3))}, "has x; it must have examples x and labels y"),
         ({"x": np.zeros((2, 3)), "y": np.zeros(3)}, "x has 2 examples, y has 3 labels"),
         ({"x": np.zeros((0, 3)), "y": np.zeros(0)}, "no examples"),
+        (
+            {"x": np.zeros((2, 3)), "y": np.zeros(2), "recording": np.zeros((2, 1))},
+            "recording has one number for each example",
+        ),
         ({"x": np.zeros((2, 3)), "y": np.zeros((2, 2))}, "labels have the shape"),
         ({"x": np.zeros((2, 3)), "y": np.array([{}, {}])}, "holds Python objects"),
         (

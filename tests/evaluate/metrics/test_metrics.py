@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sklearn.metrics as oracle
 
-from aisrv.evaluate.metrics.anomaly import anomaly_figures, reconstruction_scores
+from aisrv.evaluate.metrics.anomaly import anomaly_figures, means, reconstruction_scores
 from aisrv.evaluate.metrics.classes import (
     CalibrationBin,
     bin_sums,
@@ -199,3 +199,8 @@ def test_curves_keep_their_area_when_thinned() -> None:
     assert len(drawn.fpr) == CURVE_POINTS
     areas = [float(np.diff(each.fpr) @ (each.tpr[1:] + each.tpr[:-1])) / 2 for each in (curve, drawn)]
     assert abs(areas[0] - areas[1]) < 2e-3
+
+
+def test_means_of_recordings_in_the_order_of_their_numbers() -> None:
+    found = means(np.array([1.0, 4.0, 3.0, 8.0]), np.array([2, 0, 2, 5]))
+    assert found.tolist() == [4.0, 2.0, 8.0]

@@ -95,6 +95,8 @@ def evaluate(
             parts = Parts(request.folder, loaded.outputs, files=bool(loaded.data.files))
             parts.read(answers)
     interrupted = run(request, loaded, answers, parts, on_progress)
+    if parts is not None:
+        parts.remove_left()
     against = None
     if request.against is not None and not interrupted:
         against, interrupted = _against(request, loaded, answers, on_progress)
@@ -222,7 +224,7 @@ class _Watch:
             return
         for shard in range(first // answers.shard, (end - 1) // answers.shard + 1):
             if answers.is_complete(shard):
-                self._parts.write(shard, self._rows(shard), platform.node())
+                self._parts.write(shard, self._rows(shard), platform.node(), answers.seconds(shard))
 
     def _wrong_of(self, first: int, end: int) -> int:
         spec = self._loaded.outputs[0]

@@ -25,14 +25,23 @@ def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -
     next to write the same file removes it. Other files, like /dev/null or a pipe, are written as they are.
     """
     target = Path(os.path.realpath(path))
-    stem = f".{target.name[:200]}."
-    beside = target.with_name(f"{stem}{os.urandom(4).hex()}.part")
+    if target.is_file() or not target.exists():
+        _remove_left(target.parent, _stem(target))
+    write_among_many(path, chunks, durable=durable)
+
+
+def write_among_many(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -> None:
+    """Do as `write_whole` in a folder of many files: what killed processes left is for `remove_left`.
+
+    To search the folder at each write takes longer the more files there are.
+    """
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f"{_stem(target)}{os.urandom(4).hex()}.part")
     try:
         if target.exists() and not target.is_file():
             with target.open("wb") as file:
                 file.writelines(chunks)
             return
-        _remove_left(target.parent, stem)
         try:
             with _held(beside) as file:
                 file.writelines(chunks)
@@ -51,6 +60,10 @@ def write_whole(path: Path, chunks: Iterable[bytes], *, durable: bool = False) -
         if error.filename is None or Path(error.filename) in (beside, target):
             error.filename, error.filename2 = str(path), None
         raise
+
+
+def _stem(target: Path) -> str:
+    return f".{target.name[:200]}."
 
 
 def remove_left(folder: Path) -> None:

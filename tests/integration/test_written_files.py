@@ -23,7 +23,7 @@ from tests.support.paths import ROOT, product_modules
 from tests.support.relocatable import needs_compiler
 
 ELSEWHERE: Final = {
-    "aisrv/values/whole_file.py write_whole": "the one place",
+    "aisrv/values/whole_file.py write_among_many": "the one place",
     "aisrv/values/whole_file.py _held": "the file beside the one that is written",
     "aisrv/values/whole_file.py _remove_left": "opens what a killed process left, to look for its lock",
     "phy/usb/taps/capture.py CaptureFile.__init__": "a recording: it has what was captured so far",

@@ -26,11 +26,10 @@ from aisrv.evaluate.figures import part_classes
 from aisrv.evaluate.fleet.job import write_job
 from aisrv.evaluate.fleet.pieces import Pieces
 from aisrv.evaluate.fleet.tasks import Done, run_one_by_one, run_piece, run_shard
-from aisrv.evaluate.folder.parts import PARTS, TIMES, PartRows, Parts, part_name
+from aisrv.evaluate.folder.parts import PARTS, PartRows, Parts, part_name
 from aisrv.evaluate.folder.plan import plan_hash, read_plan
 from aisrv.evaluate.request import Loaded, Request
 from aisrv.evaluate.running.answers import Answers
-from aisrv.values.whole_file import remove_left
 
 AHEAD: Final = 1000
 """Shards that are submitted before the first of them is done."""
@@ -160,8 +159,7 @@ class ClusterRun:
     def _remove_left(self) -> None:
         """Remove what killed workers left aside."""
         self._pieces.remove_all()
-        for each in (PARTS, TIMES):
-            remove_left(self._folder / each)
+        self._parts.remove_left()
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but not after Ctrl-C."""

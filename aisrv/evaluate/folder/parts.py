@@ -20,7 +20,7 @@ from aisrv.evaluate.running.answers import DIGEST_BYTES, Answers
 from aisrv.evaluate.running.times import TimeCounts
 from aisrv.values.extras import install_command
 from aisrv.values.regular_file import read_regular
-from aisrv.values.whole_file import write_whole
+from aisrv.values.whole_file import remove_left, write_among_many
 from host_tools.tensors.tensor_spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -96,12 +96,21 @@ class Parts:
 
         `by` says who ran it, in how many seconds.
         """
-        write_whole(self.path(shard), [self.content(rows)], durable=True)
-        times: dict[str, Any] = {"worker": by, "histogram": rows.answers.times[0].values()}
+        write_among_many(self.path(shard), [self.content(rows)], durable=True)
+        times: dict[str, Any] = {
+            "worker": by,
+            "attempts": rows.answers.attempts[0],
+            "histogram": rows.answers.times[0].values(),
+        }
         if seconds is not None:
             times["seconds"] = round(seconds, 3)
         data = json.dumps(times, sort_keys=True).encode()
-        write_whole(self._folder / TIMES / f"{shard:06d}.json", [data])
+        write_among_many(self._folder / TIMES / f"{shard:06d}.json", [data])
+
+    def remove_left(self) -> None:
+        """Remove what killed writers left aside; OSError."""
+        for each in (PARTS, TIMES):
+            remove_left(self._folder / each)
 
     def content(self, rows: PartRows) -> bytes:
         """Return the bytes of a part."""
@@ -128,7 +137,7 @@ class Parts:
             "index": pa.array(np.arange(rows.first, rows.first + count, dtype=np.int64)),
             "label": pa.array(rows.labels, kind),
             "predicted": pa.array(rows.predicted, pa.int32()),
-            "failed": pa.array([answers.failed.get(index) for index in range(count)], pa.string()),
+            "failed": _reasons(answers),
         }
         if self._files:
             content = [bytes(each) for each in answers.content]
@@ -186,6 +195,14 @@ class Parts:
     def listed(self) -> list[PartFile]:
         """Return all parts with their hashes; PartError."""
         return list_parts(self._folder)
+
+
+def _reasons(answers: Answers) -> "pa.Array":
+    import pyarrow as pa
+
+    if not answers.failed:
+        return pa.nulls(len(answers), pa.string())
+    return pa.array([answers.failed.get(index) for index in range(len(answers))], pa.string())
 
 
 def _times(path: Path) -> TimeCounts:

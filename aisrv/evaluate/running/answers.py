@@ -1,5 +1,6 @@
 """What the examples of a data set have become: outputs, failures, times. Those that ran are marked."""
 
+import time
 from typing import Final
 
 import numpy as np
@@ -32,6 +33,9 @@ class Answers:
         """The start of each file's SHA-256; empty without files."""
         self.times: Final = [TimeCounts() for _ in range(self.shards)]
         """Times of each shard; a batch counts where it begins."""
+        self.attempts: Final = [1] * self.shards
+        """How often examples of each shard were begun: again where one of them killed what ran it."""
+        self._begun: dict[int, float] = {}
 
     def __len__(self) -> int:
         return len(self.outputs)
@@ -55,6 +59,20 @@ class Answers:
         edges = np.flatnonzero(np.diff(np.concatenate(([True], self.done, [True]))))
         return [(int(first), int(end)) for first, end in edges.reshape(-1, 2)]
 
+    def begin(self, first: int, end: int) -> None:
+        """Note that the examples from `first` up to `end` are about to run."""
+        for shard in range(first // self.shard, (end - 1) // self.shard + 1):
+            self._begun.setdefault(shard, time.monotonic())
+
+    def begin_again(self, first: int) -> None:
+        """Note that the batch from example `first` on runs once more."""
+        self.attempts[first // self.shard] += 1
+
+    def seconds(self, shard: int) -> float | None:
+        """Return the time since a shard was begun; None where it was not."""
+        begun = self._begun.get(shard)
+        return None if begun is None else time.monotonic() - begun
+
     def put(self, first: int, outputs: Bytes, times: tuple[int, ...]) -> None:
         """Take the outputs of a batch from example `first` on, and the nanoseconds of its runs."""
         end = first + len(outputs)
@@ -77,6 +95,7 @@ class Answers:
         found = Answers(end - first, self.outputs.shape[1], self.shard, files=bool(len(self.content)))
         found.take(0, self, first, end)
         found.times[0] += self.times[shard]
+        found.attempts[0] = self.attempts[shard]
         return found
 
     def take(self, to: int, other: "Answers", first: int, end: int) -> None:

@@ -118,6 +118,8 @@ def run_on_device(
     missing = [index for first, end in answers.missing() for index in range(first, end)]
     for start in range(0, len(missing), BATCH):
         rows: dict[int, bytes] = {}
+        for index in missing[start : start + BATCH]:
+            answers.begin(index, index + 1)
         for index, row, digest, failure in example_rows(data, preparation, missing[start : start + BATCH]):
             if digest:
                 answers.content[index] = bytearray(digest)

@@ -197,6 +197,7 @@ class LocalRun:
                     if self._stopping:
                         return
                     batch = _Batch(slot, at, min(self._size, end - at))
+                    self._answers.begin(at, at + batch.count)
                     if not self._data.files and not self._is_mapped:
                         await trio.lowlevel.checkpoint()
                         try:
@@ -230,6 +231,7 @@ class LocalRun:
         try:
             found = list(await reader.read(into, files))
         except ReaderDied:
+            self._answers.begin_again(batch.first)
             found = [await self._read_one(reader, batch, number) for number in range(batch.count)]
         if batch.count > 1 and not any(found):
             self._error = EvaluateError(f"readers end: {self._answers.failed[batch.first]}")
@@ -300,6 +302,7 @@ class LocalRun:
             await self._one_by_one(runner, batch)
 
     async def _one_by_one(self, runner: BatchRunner, batch: _Batch) -> None:
+        self._answers.begin_again(batch.first)
         times: list[int] = []
         reasons: dict[int, str] = {}
         for number in range(batch.count):

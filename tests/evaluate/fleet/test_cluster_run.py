@@ -91,7 +91,7 @@ def test_the_parts_are_those_of_one_machine(
     assert (work / "run" / "times" / "000001.json").stat().st_mtime_ns == before
     assert run_process([*AISRV, "evaluate", "--verify", work / "run"]).returncode == 0
     times = json.loads((work / "run" / "times" / "000000.json").read_text())
-    assert set(times) == {"worker", "seconds", "histogram"}
+    assert set(times) == {"worker", "seconds", "attempts", "histogram"}
 
 
 def test_devices_run_on_workers_too(work: Path, two_workers: Cluster) -> None:

@@ -1,5 +1,6 @@
 """Parts: the same bytes whoever writes them, read again, and what is wrong with a folder."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -61,6 +62,27 @@ def test_answers_come_back_from_their_parts(tmp_path: Path) -> None:
     assert again.failed == {6: "no picture"}
     assert again.missing() == []
     assert again.host_times().values() == found.host_times().values()
+
+
+def test_times_say_who_how_long_and_how_often(tmp_path: Path) -> None:
+    found = answers()
+    found.begin_again(5)
+    parts = Parts(tmp_path, OUTPUTS, files=True)
+    parts.write(1, PartRows(4, found.part(1), LABELS[4:8], np.zeros(4, np.int32)), "worker", 1.23456)
+    times = json.loads((tmp_path / "times" / "000001.json").read_text())
+    assert (times["worker"], times["seconds"], times["attempts"]) == ("worker", 1.235, 2)
+
+
+def test_what_killed_writers_left_is_removed_at_the_end(tmp_path: Path) -> None:
+    parts = write(tmp_path, answers())
+    left = [tmp_path / folder / ".000001.parquet.0123abcd.part" for folder in ("parts", "times")]
+    for each in left:
+        each.write_bytes(b"")
+    write(tmp_path, answers())
+    assert all(each.exists() for each in left)
+    parts.remove_left()
+    assert not any(each.exists() for each in left)
+    assert len(list((tmp_path / "parts").iterdir())) == 3
 
 
 def test_columns_have_the_outputs_own_types(tmp_path: Path) -> None:

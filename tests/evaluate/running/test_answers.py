@@ -20,6 +20,17 @@ def test_missing_ranges_and_complete_shards() -> None:
     assert not answers.outputs[6].any()
 
 
+def test_shards_know_when_they_were_begun_and_how_often() -> None:
+    answers = Answers(10, 2, 4)
+    assert answers.seconds(0) is None
+    answers.begin(3, 5)
+    begun = [answers.seconds(shard) for shard in range(3)]
+    assert [each is None for each in begun] == [False, False, True]
+    answers.begin_again(5)
+    assert answers.attempts == [1, 2, 1]
+    assert answers.part(1).attempts == [2]
+
+
 @pytest.mark.parametrize(("times", "runs"), [([1000, 2000, 4000], 3), ([1000, 2000, 4000], 3000)])
 def test_percentiles_are_within_a_step(times: list[int], runs: int) -> None:
     counts = TimeCounts()

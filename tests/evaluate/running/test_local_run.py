@@ -158,6 +158,7 @@ def test_pictures_that_kill_hang_refuse_or_are_none_fail_alone(
     found = answers.outputs.view(np.int8).argmax(axis=1)
     assert (found[others] == labels[others]).all()
     assert len({bytes(each) for each in answers.content}) == 60
+    assert answers.attempts[0] > 1
 
 
 def test_a_run_that_is_stopped_keeps_what_is_done() -> None:

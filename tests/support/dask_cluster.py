@@ -35,12 +35,25 @@ class Cluster:
     """A scheduler and its workers, which `tend` starts again where they have ended."""
 
     def __init__(
-        self, folder: Path, workers: int, *, allowed_failures: int, modules: Path | None, nanny: bool = False
+        self,
+        folder: Path,
+        workers: int,
+        *,
+        allowed_failures: int,
+        modules: Path | None,
+        nanny: bool = False,
+        tls: Path | None = None,
     ) -> None:
+        """`tls` has ca.pem, cert.pem and key.pem."""
+        self._tls: tuple[str, ...] = ()
+        if tls is not None:
+            files = {"--tls-ca-file": "ca.pem", "--tls-cert": "cert.pem", "--tls-key": "key.pem"}
+            words = [(option, str(tls / name)) for option, name in files.items()]
+            self._tls = ("--protocol", "tls", *(word for pair in words for word in pair))
         self._folder = folder
         self._nanny = nanny
         self.port = free_port()
-        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.address = f"{'tls' if tls else 'tcp'}://127.0.0.1:{self.port}"
         self._environment = os.environ | {
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(allowed_failures),
             "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED": "False",
@@ -54,7 +67,15 @@ class Cluster:
     def _start(self, program: str, *words: str) -> "subprocess.Popen[bytes]":
         with (self._folder / f"{program}.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", f"distributed.cli.dask_{program}", *words, "--host", "127.0.0.1"],
+                [
+                    sys.executable,
+                    "-m",
+                    f"distributed.cli.dask_{program}",
+                    *words,
+                    *self._tls,
+                    "--host",
+                    "127.0.0.1",
+                ],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -101,10 +122,11 @@ def cluster(
     allowed_failures: int = 3,
     modules: Path | None = None,
     nanny: bool = False,
+    tls: Path | None = None,
 ) -> Iterator[Cluster]:
     """Run a cluster whose logs are in a folder; `modules` are on the path of its workers."""
     folder.mkdir(exist_ok=True)
-    found = Cluster(folder, workers, allowed_failures=allowed_failures, modules=modules, nanny=nanny)
+    found = Cluster(folder, workers, allowed_failures=allowed_failures, modules=modules, nanny=nanny, tls=tls)
     try:
         yield found
     finally:

@@ -31,13 +31,14 @@ WIDTH: Final = 80
 """Columns of the reader's terminal."""
 PORT: Final = 3240
 """The port of `aisrv run` that pages show."""
-PORTS: Final = (PORT, 3241, 3242, 8081, 8082)
-"""All ports that pages show: USB/IP, SPI, flash programmer, Jacdac. Each test has its own instead of them."""
+PORTS: Final = (PORT, 3241, 3242, 8081, 8082, 8786, 8787)
+"""All ports that pages show: USB/IP, SPI, flash programmer, Jacdac, Dask. Each test has its own instead."""
 RUN: Final = {
     "aisrv run": f"aisrv run --port {PORT}",
+    "aisrv fleet up 2": "aisrv fleet up 2 --port 8786 --dashboard-port 8787",
     "--jacdac": "--jacdac --jacdac-websocket-port 8081 --jacdac-port 8082",
 }
-"""What a device listens on unless it is told otherwise, as options; no other page's device may be there."""
+"""What devices and clusters listen on unless they are told otherwise; no other page's may be there."""
 HOME: Final = "/home/you"
 """The folder, as pages show it."""
 
@@ -59,7 +60,7 @@ class Shell:
     async def run(self, command: Command) -> tuple[str, int]:
         """Run a command; return its output, and its exit code, or 0 where it goes on in the background."""
         typed = command.text
-        if typed.startswith("aisrv run"):
+        if typed.startswith(("aisrv run", "aisrv fleet")):
             for words, with_ports in RUN.items():
                 typed = re.sub(rf"{words}(?= )", with_ports, typed)
         ending = "\nwait" if typed.startswith("kill $!") else ""

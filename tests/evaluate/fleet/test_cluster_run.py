@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -20,7 +21,7 @@ from aisrv import digits
 from aisrv.cli.main import main
 from tests.support.amounts import IN_FULL, amount, some
 from tests.support.dask_cluster import SLOW_ENGINE, Cluster, cluster, kill, shuffled
-from tests.support.programs import AISRV, need_package, run_process
+from tests.support.programs import AISRV, missing, need_package, run_process
 
 need_package("distributed", "distributed>=2024.8")
 
@@ -128,6 +129,38 @@ def test_without_a_cluster(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         refused = CliRunner().invoke(main, ["evaluate", "digits.tflite", *words, *words_of_it])
         assert (refused.exit_code, message in refused.stderr) == (2, True), refused.stderr
+
+
+def certificates(folder: Path) -> Path:
+    """Make a certificate and who vouches for it, which is itself."""
+    if shutil.which("openssl") is None:
+        missing("openssl is not installed")
+    folder.mkdir()
+    words = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
+    run_process(
+        ["openssl", "req", *words, "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True
+    )
+    shutil.copy(folder / "cert.pem", folder / "ca.pem")
+    return folder
+
+
+def test_a_cluster_with_tls_takes_those_with_a_certificate(work: Path, tmp_path: Path) -> None:
+    own, other = certificates(tmp_path / "own"), certificates(tmp_path / "other")
+    words = ("digits", "--limit", "6", "--shard", "3", "--check", "0", "--wait", "20")
+
+    def files(place: Path) -> tuple[str, ...]:
+        pairs = (("--tls-ca", "ca"), ("--tls-cert", "cert"), ("--tls-key", "key"))
+        return tuple(word for option, name in pairs for word in (option, str(place / f"{name}.pem")))
+
+    with cluster(tmp_path / "dask", 1, tls=own) as found:
+        done = run(work, *words, "--out", "tls", "--dask", found.address, *files(own))
+        assert done.returncode == 0, done.stderr
+        assert len(parts(work / "tls")) == 2
+        quick = ("--wait", "1", "--out", "no_tls", "--dask")
+        refused = run(work, *words, *quick, found.address, *files(other))
+        assert (refused.returncode, "no scheduler for 1 s" in refused.stderr) == (3, True), refused.stderr
+        plain = run(work, *words, *quick, found.address.replace("tls", "tcp"))
+        assert (plain.returncode, "Traceback" in plain.stderr) == (3, False), plain.stderr
 
 
 def started(work: Path, out: str, address: str) -> "subprocess.Popen[str]":

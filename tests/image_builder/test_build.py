@@ -80,7 +80,7 @@ QUICKEST_FIRST = (
 
 
 @pytest.mark.in_full
-@pytest.mark.parametrize("name", some(QUICKEST_FIRST, every_day=3))
+@pytest.mark.parametrize("name", some(QUICKEST_FIRST, every_day=1))
 def test_mlperf_tiny_bit_for_bit(name: str) -> None:
     check_equal(mlperf_tiny.model_bytes(name), M4, LoadMode.XIP, runs=1)
 

@@ -18,6 +18,8 @@ from aisrv import digits
 from aisrv.cli.main import main as aisrv_main
 from flash_server.cli import main as flash_main
 from host_tools.cli import main as host_main
+from tests.support.command_calls import CommandCalls
+from tests.support.main_commands import MAINS
 from tests.support.programs import AISRV, HOST, run_process, running
 
 TIMED: Final = {
@@ -138,8 +140,9 @@ def test_times_have_bands(command: str, words: list[str], model: Path, device: s
     sweep = tmp_path / "sweep.toml"
     sweep.write_text(f"models = ['{model}']\n[axes]\nclock = [600, 800]\n[want]\nrate = 20\n")
     places = {"MODEL": str(model), "DEVICE": device, "OUT": str(tmp_path / "out"), "SWEEP": str(sweep)}
-    start = [*AISRV, name] if program == "aisrv" else [*HOST, "--device", device, name]
-    done = run_process([*start, *(places.get(word, word) for word in words)], check=True)
+    start = [name] if program == "aisrv" else ["--device", device, name]
+    done = CommandCalls(MAINS[program]).call(*start, *(places.get(word, word) for word in words))
+    assert done.exit_code == 0, done.stderr
     if "--json" in words:
         answer = json.loads(done.stdout)
         assert bare_values(answer) == []

@@ -71,7 +71,7 @@ $(VENV)/bin/python:
 	@python=$$(.ci/find-python $(PYTHON)) && set -x && "$$python" -m venv $(VENV)
 
 # What an installation compiles is part of it.
-BUILD := pyproject.toml setup.py aisrv/kernels/backends/native/kernels.c aisrv/kernels/backends/native/kernels.h
+BUILD := pyproject.toml setup.py $(shell find aisrv/kernels/backends/native -name "*.[ch]")
 
 $(VENV)/.ready: $(VENV)/bin/python $(BUILD)
 	$(PIP) -e .

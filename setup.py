@@ -13,14 +13,15 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError, CompileError
 
 FOLDER = "aisrv/kernels/backends/native"
-HEADER, SOURCE = f"{FOLDER}/kernels.h", f"{FOLDER}/kernels.c"
+FILES = sorted(path.as_posix() for path in Path(FOLDER).rglob("*.[ch]"))
+"""The one that is compiled, and those that it includes."""
 
 NATIVE_KERNELS = Extension(
     "aisrv.kernels.backends.native._kernels",
-    sources=[SOURCE],
-    depends=[HEADER],
+    sources=[f"{FOLDER}/kernels.c"],
+    depends=FILES,
     # By this the package sees that the library is of another state of the source than it is.
-    define_macros=[("AISRV_SOURCE_CRC", f"{crc32(Path(HEADER).read_bytes() + Path(SOURCE).read_bytes())}u")],
+    define_macros=[("AISRV_SOURCE_CRC", f"{crc32(b''.join(Path(name).read_bytes() for name in FILES))}u")],
     extra_compile_args=["-O2", "-g0", "-fvisibility=hidden", "-pthread"],
     extra_link_args=["-pthread"],
     optional=True,

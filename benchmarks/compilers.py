@@ -27,16 +27,19 @@ ROUNDS: Final = 15
 ROUND_SECONDS: Final = 0.02
 """How long a build runs in a round, at least once."""
 BASE: Final = "gcc"
+PLAIN: Final = "plain"
+"""The variant whose convolutions are NumPy's."""
 
 _WORKER: Final = """
 import json, sys, time, zlib
 import numpy as np
 from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native.backend import NativeBackend
-from aisrv.kernels.backends.native.library import Variant
+from aisrv.kernels.backends.native.library import Variant, load
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.network.load import load_network
 networks = {}
+print(json.dumps([each.value for each in load().variants]), flush=True)
 for line in sys.stdin:
     model, variant, repeats = json.loads(line)
     if (model, variant) not in networks:
@@ -59,6 +62,7 @@ class Build(NamedTuple):
 
     name: str
     process: "subprocess.Popen[str]"
+    variants: tuple[str, ...]
 
     def run(self, model: Path, variant: str, repeats: int) -> tuple[float, int]:
         """Run a network so often; return the CPU seconds of a run and the CRC-32 of its outputs."""
@@ -77,7 +81,11 @@ def tree(folder: Path, commit: str | None) -> Path:
     """The files of a commit, or those of this tree as they are, in a folder."""
     if commit is None:
         names = subprocess.run(
-            ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+            ["git", "ls-files", "-co", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for name in names.splitlines():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -133,8 +141,6 @@ def _rows(builds: list[Build], name: str, model: Path, variant: str) -> Iterator
 
 def run(commit: str | None = None) -> list[Row]:
     """Measure."""
-    from aisrv.kernels.backends.native.library import load
-
     trees: dict[str, tuple[str | None, str]] = {BASE: (None, "gcc"), "clang": (None, "clang")}
     if commit is not None:
         trees[f"gcc of {commit}"] = (commit, "gcc")
@@ -154,14 +160,15 @@ def run(commit: str | None = None) -> list[Row]:
             )
             stack.enter_context(process)
             stack.callback(process.stdin.close)  # type: ignore[union-attr]  # it is a pipe
-            builds.append(Build(name, process))
+            assert process.stdout is not None
+            builds.append(Build(name, process, tuple(json.loads(process.stdout.readline()))))
         models = networks(Path(folder))
-        variants = [each.value for each in load().variants]
         return [
             row
-            for variant in variants
+            for variant in builds[0].variants
+            if variant != PLAIN
             for name, model in models.items()
-            for row in _rows(builds, name, model, variant)
+            for row in _rows([each for each in builds if variant in each.variants], name, model, variant)
         ]
 
 

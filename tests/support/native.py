@@ -1,9 +1,20 @@
 """The native kernels for tests: skipped where no compiler was at installation, failed for that in CI."""
 
+import platform
+from typing import Final
+
 import pytest
 
 from aisrv.kernels.backends.native.library import Library, NativeError, Variant, load
 from tests.support.programs import missing
+
+_ARM: Final = (Variant.NEON, Variant.NEON_DOT)
+VARIANTS: Final = tuple(
+    each
+    for each in Variant
+    if each is Variant.PLAIN or (each in _ARM) == (platform.machine() in ("aarch64", "arm64"))
+)
+"""The variants of this architecture."""
 
 
 def library() -> Library:

@@ -1,1 +1,1 @@
-"""The backend in C for x86-64: an optional library, loaded by ctypes."""
+"""The backend in C for every processor: an optional library, loaded by ctypes."""

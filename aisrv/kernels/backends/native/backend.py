@@ -28,13 +28,13 @@ class NativeBackend(TableBackend):
         if variant is not None and variant not in library.variants:
             raise NativeError(f"this processor has no {variant.value}")
         self.variant: Final = variant or library.variants[-1]
-        self._team: Final = Team(library, threads)
+        self._team: Final = Team(library, self.variant, threads)
         steps: dict[str, Callable[..., Step]] = {
             "conv2d": partial(convolution.conv2d, variant=self.variant),
             "depthwise_conv2d": partial(convolution.depthwise_conv2d, variant=self.variant),
             "fully_connected": partial(convolution.fully_connected, variant=self.variant),
-            "avg_pool": partial(elementwise.average_pool, variant=self.variant),
-            "max_pool": partial(elementwise.max_pool, variant=self.variant),
+            "avg_pool": elementwise.average_pool,
+            "max_pool": elementwise.max_pool,
             "softmax": elementwise.softmax_rows,
             "add": partial(elementwise.add, variant=self.variant, library=library),
             "mul": elementwise.mul,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels import arithmetic
-from aisrv.kernels.arithmetic import Multiplier
+from aisrv.kernels.arithmetic import INT8_MIN, Multiplier
 from aisrv.kernels.backends.native.library import Variant
 from aisrv.kernels.backends.native.rescaling import LANES, is_plain, pack_rescaling
 from aisrv.kernels.backends.native.steps import STRUCTURES, Step, address, aligned, make_step, structure
@@ -38,18 +38,43 @@ class Format:
     element: npt.DTypeLike
     depth: int
     """Elements of a window that are multiplied by one instruction."""
-    sign: int
+    sign: int = 0
     """Offset that the kernel adds to each input."""
-    convolution: str
-    """The kind of step."""
-    depthwise: str
-    """The kind of step."""
+    multiple: int = 0
+    """Elements that are loaded at once, where that is more than `depth`."""
+    pairs_apart: bool = False
+    """Whether the weights of four channels are a pair of each, then the other pair of each."""
+
+    def padded(self, length: int) -> int:
+        """Elements of a segment with those that are loaded behind it."""
+        multiple = self.multiple or self.depth
+        return -(-length // multiple) * multiple
 
 
 FORMATS: Final = {
-    Variant.AVX512_VNNI: Format(np.int8, 4, _SIGN, "CONVOLUTION_512", "DEPTHWISE_512"),
-    Variant.AVX2: Format(np.int16, 2, 0, "CONVOLUTION_256", "DEPTHWISE_256"),
+    Variant.AVX512_VNNI: Format(np.int8, 4, _SIGN),
+    Variant.AVX_VNNI: Format(np.int8, 4, _SIGN),
+    Variant.AVX2: Format(np.int16, 2),
+    Variant.NEON_DOT: Format(np.int8, 4, multiple=16),
+    Variant.NEON: Format(np.int8, 4, pairs_apart=True),
 }
+"""Of convolutions. Plain C has none: NumPy multiplies faster."""
+DEPTHWISE_FORMATS: Final = {
+    Variant.AVX512_VNNI: FORMATS[Variant.AVX512_VNNI],
+    Variant.AVX_VNNI: FORMATS[Variant.AVX2],
+    Variant.AVX2: FORMATS[Variant.AVX2],
+    Variant.NEON_DOT: Format(np.int8, 1),
+    Variant.NEON: Format(np.int8, 1),
+}
+"""Of windows of one channel each; `depth` counts taps."""
+_TWO_WORDS: Final = (Variant.AVX2, Variant.AVX_VNNI)
+"""Variants whose depthwise kernels interleave two rows."""
+
+
+def _format(variant: Variant) -> Format:
+    if variant not in FORMATS:
+        raise NotImplementedError(f"convolutions in {variant.value} C")
+    return FORMATS[variant]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +102,7 @@ def fully_connected(params: FullyConnectedParams, variant: Variant) -> Step:
         raise NotImplementedError("weights with a zero point")
     outputs, inputs = params.weights_shape
     rows = len(params.input) // inputs
-    format_ = FORMATS[variant]
+    format_ = _format(variant)
     weights = np.frombuffer(params.weights, np.int8).reshape(outputs, inputs).T
     if _readable_in_place(format_, inputs):
         source = _direct(params.input, rows, inputs)
@@ -90,6 +115,7 @@ def fully_connected(params: FullyConnectedParams, variant: Variant) -> Step:
 
 def depthwise_conv2d(params: DepthwiseConv2dParams, variant: Variant) -> Step:
     """Prepare DEPTHWISE_CONV_2D: like CONV_2D if there is one input channel."""
+    _format(variant)
     whole = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)[0]
     if params.input_shape[3] == 1:
         return _convolution(params, whole[:, :, None], variant)
@@ -102,7 +128,7 @@ def _convolution(
     params: Conv2dParams | DepthwiseConv2dParams, weights: npt.NDArray[np.int8], variant: Variant
 ) -> Step:
     """Convolve with weights [rows, columns, input channels, output channels]."""
-    format_, spans = FORMATS[variant], conv_spans(params)
+    format_, spans = _format(variant), conv_spans(params)
     taps = overlapping_taps(weights, spans)
     if not taps.size:
         raise NotImplementedError("windows that never meet the input")
@@ -121,7 +147,7 @@ def _convolution(
 
 
 def _readable_in_place(format_: Format, length: int) -> bool:
-    return format_.element == np.int8 and length % format_.depth == 0
+    return format_.element == np.int8 and format_.padded(length) == length
 
 
 def _needs_no_padding(params: Conv2dParams | DepthwiseConv2dParams, spans: Spans) -> bool:
@@ -239,7 +265,7 @@ def _tiled(
     pixel_bytes: int,
 ) -> Step:
     """Prepare sums of windows: weights [taps, channels] in the order of the segments."""
-    format_ = FORMATS[variant]
+    format_ = _format(variant)
     channels = weights.shape[1]
     rescaling = _rescaling(params, weights.astype(np.int64), multipliers, format_.sign)
     padded = _pad_segments(weights, segments, format_)
@@ -249,15 +275,16 @@ def _tiled(
     for group in groups:
         part = padded[:, :, group.first_block : group.first_block + group.blocks]
         part = np.ascontiguousarray(part.transpose(0, 2, 3, 1))
+        if format_.pairs_apart:
+            part = part.reshape(*part.shape[:2], LANES // 4, 4, 2, 2).swapaxes(3, 4)
         parts.append(part.reshape(-1))
         table.append((group.pixels, group.blocks, group.first_block, at))
         at += part.nbytes
     packed, order = aligned(np.concatenate(parts)), np.array(table, np.int64)
-    depth = format_.depth
-    ends = [(offset, offset + -(-length // depth) * depth) for offset, length in segments]
+    ends = [(offset, offset + format_.padded(length)) for offset, length in segments]
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
     return make_step(
-        format_.convolution,
+        "CONVOLUTION",
         "convolution",
         len(pixels) * weights.size,
         source.keep_alive,
@@ -275,6 +302,7 @@ def _tiled(
         channels=channels,
         chunk=chunk_pixels(groups, pixel_bytes * np.dtype(format_.element).itemsize),
         plain=is_plain(rescaling),
+        extreme=bool((weights == INT8_MIN).any()),
         low=bounds.low,
         high=bounds.high,
     )
@@ -288,7 +316,7 @@ def _pad_segments(
     blocks = -(-channels // LANES)
     parts, at = [], 0
     for _, length in segments:
-        part = np.zeros((-(-length // format_.depth) * format_.depth, blocks * LANES), format_.element)
+        part = np.zeros((format_.padded(length), blocks * LANES), format_.element)
         part[:length, :channels] = weights[at : at + length]
         parts.append(part.reshape(-1, format_.depth, blocks, LANES))
         at += length
@@ -320,7 +348,7 @@ def _depthwise_3x3(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8])
     down, across = conv_windows(params)
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
     return make_step(
-        "DEPTHWISE_3X3_512",
+        "DEPTHWISE_3X3",
         "depthwise_3x3",
         len(params.output) * _DEPTHWISE_WORK,
         input=params.input,
@@ -346,7 +374,7 @@ def _depthwise_3x3(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8])
 
 def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], variant: Variant) -> Step:
     """Prepare windows of any form with weights [rows, columns, channels]."""
-    format_, spans = FORMATS[variant], conv_spans(params)
+    format_, spans = DEPTHWISE_FORMATS[variant], conv_spans(params)
     taps = overlapping_taps(weights, spans)
     if not taps.size:
         raise NotImplementedError("windows that never meet the input")
@@ -365,13 +393,13 @@ def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], var
     padded[: len(flat), :channels] = flat
     # [block, group, lane, tap]
     packed = padded.reshape(groups, format_.depth, blocks, LANES).transpose(2, 0, 3, 1)
-    if variant is Variant.AVX2:
+    if variant in _TWO_WORDS:
         packed = packed[:, :, _INTERLEAVED]
     packed = aligned(packed)
     pixels = _pixels(spans, source, params.input_shape[0], channels)
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
     return make_step(
-        format_.depthwise,
+        "DEPTHWISE",
         "depthwise",
         len(params.output) * _DEPTHWISE_WORK,
         source.keep_alive,

@@ -16,10 +16,6 @@ from aisrv.kernels.windows import pool_windows
 
 Bytes: TypeAlias = Buffer | npt.NDArray[Any]
 
-ADDITIONS: Final = {Variant.AVX512_VNNI: "ADDITION_512", Variant.AVX2: "ADDITION_256"}
-AVERAGE_POOLS: Final = {Variant.AVX512_VNNI: "AVERAGE_POOL_512", Variant.AVX2: "AVERAGE_POOL_256"}
-MAX_POOLS: Final = {Variant.AVX512_VNNI: "MAX_POOL_512", Variant.AVX2: "MAX_POOL_256"}
-
 MOST_TAPS: Final = 1 << 16
 """Taps of an average pool whose quotients are exact in float32."""
 
@@ -39,10 +35,11 @@ class _Line(NamedTuple):
 def add(params: ElementwiseAddParams, variant: Variant, library: Library) -> Step:
     """Prepare ADD: as a line in float32 where that is exact for all pairs of bytes, else as a table."""
     table = pair_table(sums(params, Numbers())).astype(np.int8)
-    line = _line(params, table)
+    # Plain C may have no true fma, and looks up as fast.
+    line = None if variant is Variant.PLAIN else _line(params, table)
     if line is None or not _equals(line, table, variant, library):
         return _pairs(params, table)
-    return _addition(variant, line, params.input1, params.input2, params.output)
+    return _addition(line, params.input1, params.input2, params.output)
 
 
 def mul(params: MulParams) -> Step:
@@ -70,15 +67,15 @@ def _line(params: ElementwiseAddParams, table: npt.NDArray[np.int8]) -> _Line | 
     return _Line(*bounds, factor1, factor2, offset)
 
 
-def _addition(variant: Variant, line: _Line, first: Bytes, second: Bytes, output: Bytes) -> Step:
+def _addition(line: _Line, first: Bytes, second: Bytes, output: Bytes) -> Step:
     buffers: dict[str, Any] = {"first": first, "second": second, "output": output, "count": len(output)}
-    return make_step(ADDITIONS[variant], "addition", **buffers, **line._asdict())
+    return make_step("ADDITION", "addition", **buffers, **line._asdict())
 
 
 def _equals(line: _Line, table: npt.NDArray[np.int8], variant: Variant, library: Library) -> bool:
     """Tell whether the library computes the table from all pairs."""
     first, second, output = np.repeat(_BYTES, 256), np.tile(_BYTES, 256), np.empty(1 << 16, np.int8)
-    NativeKernel(Team(library), (_addition(variant, line, first, second, output),))()
+    NativeKernel(Team(library, variant), (_addition(line, first, second, output),))()
     return bool((output == table).all())
 
 
@@ -98,17 +95,17 @@ def _pairs(params: ElementwiseAddParams | MulParams, table: npt.NDArray[np.int8]
     )
 
 
-def average_pool(params: PoolParams, variant: Variant) -> Step:
+def average_pool(params: PoolParams) -> Step:
     """Prepare AVERAGE_POOL_2D."""
     _, height, width, _ = params.input_shape
     if min(params.filter_h, height) * min(params.filter_w, width) > MOST_TAPS:
         raise NotImplementedError(f"a pool of more than {MOST_TAPS} taps")
-    return _pool(params, AVERAGE_POOLS[variant])
+    return _pool(params, "AVERAGE_POOL")
 
 
-def max_pool(params: PoolParams, variant: Variant) -> Step:
+def max_pool(params: PoolParams) -> Step:
     """Prepare MAX_POOL_2D."""
-    return _pool(params, MAX_POOLS[variant])
+    return _pool(params, "MAX_POOL")
 
 
 def _pool(params: PoolParams, kind: str) -> Step:

@@ -5,28 +5,33 @@
 
 #include <stdint.h>
 
-/* Kinds end in the size of the registers that a variant computes with, in bits. */
+/* Sets of kernels, each for the instructions of some processors. */
+enum variant {
+    PLAIN,
+    AVX2,
+    AVXVNNI,
+    AVX512VNNI,
+    NEON,
+    NEONDOT,
+};
+
 enum step_kind {
     COPY,
     PAIRS,
     SOFTMAX,
-    CONVOLUTION_512,
-    DEPTHWISE_512,
-    DEPTHWISE_3X3_512,
-    ADDITION_512,
-    AVERAGE_POOL_512,
-    MAX_POOL_512,
-    CONVOLUTION_256,
-    DEPTHWISE_256,
-    ADDITION_256,
-    AVERAGE_POOL_256,
-    MAX_POOL_256,
     PADDING,
+    CONVOLUTION,
+    DEPTHWISE,
+    DEPTHWISE_3X3,
+    ADDITION,
+    AVERAGE_POOL,
+    MAX_POOL,
     LSTM,
     SVDF,
 };
 
 struct step {
+    int64_t variant;
     int64_t kind;
     const void *arguments;
     int64_t pieces; /* what is worth to be shared by threads; 1: nothing */
@@ -58,7 +63,8 @@ struct convolution {
     int64_t group_count;
     int64_t channels;
     int64_t chunk;
-    int64_t plain; /* whether the rescaling is: shifts left of 1, to the right of 1 at least */
+    int64_t plain;   /* whether the rescaling is: shifts left of 1, to the right of 1 at least */
+    int64_t extreme; /* whether a weight is -128 */
     int64_t low;
     int64_t high;
 };

@@ -6,6 +6,7 @@ It is an optional part of the installation: `load` says why there is none, or wh
 import ctypes
 import enum
 import functools
+import os
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zlib import crc32
@@ -15,16 +16,18 @@ from aisrv.kernels.errors import KernelError
 FOLDER: Final = Path(__file__).parent
 PATTERN: Final = "_kernels*.so"
 HEADER: Final = "kernels.h"
-SOURCES: Final = (HEADER, "kernels.c")
+COMPILED: Final = "kernels.c"
+"""The source that is compiled; it includes the others."""
+SOURCES: Final = tuple(sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.[ch]")))
 """Sources of the library; its CRC-32 is that of all, one after the other."""
+VARIABLE: Final = "AISRV_NATIVE_VARIANT"
+"""Holds this process to one variant."""
 
 _PIECE_WORK: Final = 1 << 18
 """Multiply-accumulates of a piece at least: about a microsecond."""
 _PIECES_PER_THREAD: Final = 4
 """So that a thread that comes late leaves more to the others."""
 _BUILD: Final = "install aisrv again to compile it, in a checkout with `pip install -e .`"
-_AVX2_BIT: Final = 1
-_VNNI_BIT: Final = 2
 
 
 class NativeError(KernelError):
@@ -34,8 +37,22 @@ class NativeError(KernelError):
 class Variant(enum.Enum):
     """The instructions that kernels are made of, the fastest last."""
 
+    PLAIN = "plain"
     AVX2 = "avx2"
+    AVX_VNNI = "avxvnni"
     AVX512_VNNI = "avx512vnni"
+    NEON = "neon"
+    NEON_DOT = "neondot"
+
+
+_BITS: Final = {
+    Variant.AVX2: 1,
+    Variant.AVX512_VNNI: 2,
+    Variant.AVX_VNNI: 4,
+    Variant.NEON: 8,
+    Variant.NEON_DOT: 16,
+}
+"""What the library says of the processor; plain C runs on all."""
 
 
 class Library(NamedTuple):
@@ -73,14 +90,11 @@ def load() -> Library:
     except (OSError, AttributeError) as error:
         raise NativeError(f"the library of native kernels does not load: {error}; {_BUILD}") from error
     if compiled != source_crc():
-        raise NativeError(f"the library of native kernels was compiled from another {SOURCES[-1]}; {_BUILD}")
-    variants = tuple(
-        variant
-        for variant, bit in ((Variant.AVX2, _AVX2_BIT), (Variant.AVX512_VNNI, _VNNI_BIT))
-        if bits & bit
+        raise NativeError(f"the library of native kernels was compiled from another source; {_BUILD}")
+    variants = held(
+        tuple(each for each in Variant if each is Variant.PLAIN or bits & _BITS[each]),
+        os.environ.get(VARIABLE),
     )
-    if not variants:
-        raise NativeError("the native kernels need an x86-64 processor with AVX2 and FMA")
     # No types of arguments: converting them would take longer than some networks. Callers pass C's values.
     functions.aisrv_run.restype = None
     functions.aisrv_team_start.argtypes = (ctypes.c_int64,)
@@ -91,11 +105,25 @@ def load() -> Library:
     return Library(functions, variants)
 
 
-class Team:
-    """The threads that run steps: the calling one, and others that wait until the team is dropped."""
+def held(variants: tuple[Variant, ...], name: str | None) -> tuple[Variant, ...]:
+    """The one of a processor's variants that VARIABLE names, all if it names none; else NativeError."""
+    if not name:
+        return variants
+    if name not in [each.value for each in Variant]:
+        names = ", ".join(each.value for each in Variant)
+        raise NativeError(f"{VARIABLE}={name}: there is no such variant; there are: {names}")
+    found = tuple(each for each in variants if each.value == name)
+    if not found:
+        raise NativeError(f"this processor has no {name}")
+    return found
 
-    def __init__(self, library: Library, threads: int = 1) -> None:
+
+class Team:
+    """The threads that run steps of a variant: the calling one, and others until the team is dropped."""
+
+    def __init__(self, library: Library, variant: Variant, threads: int = 1) -> None:
         """Start all threads but the calling one; NativeError where the system has not so many."""
+        self.variant: Final = variant
         self._functions: Final = library.functions
         self._threads: Final = threads
         self._team: int | None = None

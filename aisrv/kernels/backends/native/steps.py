@@ -12,19 +12,26 @@ import numpy.typing as npt
 
 from aisrv.kernels import checks
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.native.library import HEADER, Team, read_source
+from aisrv.kernels.backends.native.library import HEADER, Team, Variant, read_source
 
 CACHE_LINE: Final = 64
 """Bytes: loads of a whole register that cross a line take twice as long."""
 
 _DECLARATIONS: Final = read_source(HEADER).decode()
 
-_KIND: Final = re.compile(r"^ +([A-Z]\w+),$", re.MULTILINE)
+_ENUM: Final = re.compile(r"^enum (\w+) \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
+_NUMBERED: Final = re.compile(r"^ +([A-Z]\w+),$", re.MULTILINE)
 _STRUCTURE: Final = re.compile(r"^struct (\w+) \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 _FIELD: Final = re.compile(r"^ +(?:const )?(?:struct )?(\w+) (\*?)(\w+);", re.MULTILINE)
 
-KINDS: Final = {name: number for number, name in enumerate(_KIND.findall(_DECLARATIONS))}
+_NUMBERS: Final = {
+    enum: {name: number for number, name in enumerate(_NUMBERED.findall(body))}
+    for enum, body in _ENUM.findall(_DECLARATIONS)
+}
+KINDS: Final = _NUMBERS["step_kind"]
 """The number of each kind of step."""
+VARIANTS: Final = {each: _NUMBERS["variant"][each.value.upper()] for each in Variant}
+"""The number of each variant."""
 
 
 def _structures(declarations: str) -> dict[str, type[ctypes.Structure]]:
@@ -93,7 +100,12 @@ class NativeKernel(functools.partial[None]):
         structure = STRUCTURES["step"]
         array = (structure * len(steps))(
             *(
-                structure(KINDS[step.kind], ctypes.addressof(step.arguments), team.pieces(step.work))
+                structure(
+                    VARIANTS[team.variant],
+                    KINDS[step.kind],
+                    ctypes.addressof(step.arguments),
+                    team.pieces(step.work),
+                )
                 for step in steps
             )
         )

@@ -7,7 +7,10 @@ from aisrv.kernels.backends.native.library import Variant
 
 MOST_PIXELS: Final = {
     Variant.AVX512_VNNI: {1: 12, 2: 12, 3: 8, 4: 6, 8: 2},
+    Variant.AVX_VNNI: {1: 6, 4: 1},
     Variant.AVX2: {1: 6, 4: 1},
+    Variant.NEON_DOT: {1: 6, 4: 1},
+    Variant.NEON: {1: 4, 4: 1},
 }
 """The largest tiles that the library has: pixels, by blocks of 16 channels."""
 

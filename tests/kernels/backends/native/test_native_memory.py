@@ -5,6 +5,7 @@ may touch, or in a block of a memory that AddressSanitizer watches.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from aisrv.kernels.backends.native.library import FOLDER, SOURCES, source_crc
+from aisrv.kernels.backends.native.library import COMPILED, FOLDER, SOURCES, source_crc
 from tests.support.amounts import IN_FULL, some
 from tests.support.native import library
 from tests.support.paths import ROOT
@@ -74,9 +75,10 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         missing("gcc has no AddressSanitizer here: apt install libasan8, or that of your gcc")
     folder = tmp_path_factory.mktemp("sanitized")
     for name in SOURCES:
-        shutil.copy(FOLDER / name, folder)
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(FOLDER / name, folder / name)
     options = (*SANITIZE, f"-DAISRV_SOURCE_CRC={source_crc()}u")
-    library_and_source = "-o", folder / "_kernels.so", folder / SOURCES[-1]
+    library_and_source = "-o", folder / "_kernels.so", folder / COMPILED
     subprocess.run(
         ["gcc", "-shared", "-fPIC", "-O1", "-g", "-pthread", *options, *library_and_source], check=True
     )
@@ -95,4 +97,4 @@ def test_sanitizers_find_nothing(sanitized: dict[str, str]) -> None:
 def test_sanitizers_see_a_read_behind_a_buffer(sanitized: dict[str, str]) -> None:
     done = run_kernels("heap", SHORT_COPIES, AISRV_TEST_SPARE_ELEMENTS="0", **sanitized)
     assert "ERROR: AddressSanitizer" in done.stderr
-    assert f"{SOURCES[-1]}:" in done.stderr
+    assert re.search(r"/(avx512|elements|convolution|avx2)\.h:", done.stderr)

@@ -17,7 +17,7 @@ from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.recurrent import LstmParams, SvdfParams
 from aisrv.model.reader import read_model
 from tests.support.models import random_int8
-from tests.support.native import library, need_variant
+from tests.support.native import VARIANTS, library, need_variant
 from tests.support.network_runs import agree_in_turn, loaded, run_network
 from tests.support.recurrent_models import lstm, svdf
 
@@ -35,7 +35,7 @@ def kinds_of(model: bytes, backend: Any = None) -> list[str]:
     return [step.kind for kernel in kernels if isinstance(kernel, NativeKernel) for step in kernel.steps]
 
 
-@pytest.mark.parametrize("variant", list(Variant))
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_the_library_computes_both(variant: Variant) -> None:
     backend = NativeBackend(need_variant(variant))
     assert kinds_of(lstm(), backend) == ["LSTM"]

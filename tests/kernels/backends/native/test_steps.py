@@ -4,11 +4,12 @@ import ctypes
 
 import pytest
 
-from aisrv.kernels.backends.native.steps import KINDS, STRUCTURES, structure
+from aisrv.kernels.backends.native.steps import KINDS, STRUCTURES, VARIANTS, structure
 
 
 def test_fields_are_read_from_the_header() -> None:
     assert STRUCTURES["step"]._fields_ == [
+        ("variant", ctypes.c_int64),
         ("kind", ctypes.c_int64),
         ("arguments", ctypes.c_void_p),
         ("pieces", ctypes.c_int64),
@@ -16,7 +17,8 @@ def test_fields_are_read_from_the_header() -> None:
     assert dict(STRUCTURES["addition"]._fields_)["factor1"] is ctypes.c_float  # type: ignore[arg-type]
     assert STRUCTURES["depthwise"]._fields_[0] == ("picture", STRUCTURES["picture"])
     assert KINDS["COPY"] == 0
-    assert KINDS["SVDF"] == 16
+    assert KINDS["SVDF"] == 11
+    assert [*VARIANTS.values()] == [*range(6)]
 
 
 @pytest.mark.parametrize(

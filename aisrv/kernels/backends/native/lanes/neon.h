@@ -1,0 +1,149 @@
+/* Lanes of NEON: 16 channels are four registers of four words.
+
+   With dot products, a value is 16 bytes of a window, and each instruction takes four of them. Without, two products of
+   bytes are added in 16 bits, which holds unless both are -128 times -128: a layer that has such a weight is `extreme`.
+   What both compute alike is there once (LANES_OF_DOT is not defined). */
+
+typedef int32x4_t NAME(words);
+typedef int8x16_t NAME(weight);
+typedef int8x16_t NAME(bytes);
+typedef int8_t NAME(element);
+
+struct NAME(lanes) {
+    int32x4_t multiplier, left, right, half, rounded;
+};
+
+INLINE int32x4_t NAME(load)(const int32_t *words) { return vld1q_s32(words); }
+INLINE int8x16_t NAME(weigh)(const int8_t *weights) { return vld1q_s8(weights); }
+INLINE int NAME(sign)(void) { return 0; }
+
+#ifdef LANES_OF_DOT
+typedef int8x16_t NAME(value);
+enum { NAME(REGISTERS) = 4, NAME(PARTS) = 4 };
+INLINE int8x16_t NAME(give)(const void *input, int sign) {
+    (void)sign;
+    return vld1q_s8(input);
+}
+INLINE int32x4_t NAME(dot)(int32x4_t sum, int8x16_t value, int8x16_t weight, const int part, const int extreme) {
+    (void)extreme;
+    return part == 0   ? vdotq_laneq_s32(sum, weight, value, 0)
+           : part == 1 ? vdotq_laneq_s32(sum, weight, value, 1)
+           : part == 2 ? vdotq_laneq_s32(sum, weight, value, 2)
+                       : vdotq_laneq_s32(sum, weight, value, 3);
+}
+#else
+typedef struct {
+    int8x8_t first, second;
+} NAME(value);
+enum { NAME(REGISTERS) = 4, NAME(PARTS) = 1 };
+INLINE NAME(value) NAME(give)(const void *input, int sign) {
+    (void)sign;
+    int16_t pairs[2];
+    memcpy(pairs, input, 4);
+    const NAME(value) value = {vreinterpret_s8_s16(vdup_n_s16(pairs[0])), vreinterpret_s8_s16(vdup_n_s16(pairs[1]))};
+    return value;
+}
+/* Weights of four channels: a pair of each, then the other pair of each. */
+INLINE int32x4_t NAME(dot)(int32x4_t sum, NAME(value) value, int8x16_t weight, const int part, const int extreme) {
+    (void)part;
+    const int16x8_t products = vmull_s8(vget_low_s8(weight), value.first);
+    if (!extreme) return vpadalq_s16(sum, vmlal_s8(products, vget_high_s8(weight), value.second));
+    return vpadalq_s16(vpadalq_s16(sum, products), vmull_s8(vget_high_s8(weight), value.second));
+}
+#endif
+
+INLINE struct NAME(lanes) NAME(load_lanes)(const int32_t *rescaling) {
+    struct NAME(lanes) lanes;
+    lanes.multiplier = vld1q_s32(rescaling + LANES);
+    lanes.left = vsubq_s32(vld1q_s32(rescaling + 2 * LANES), vdupq_n_s32(1)); /* the product doubles, too */
+    lanes.right = vnegq_s32(vld1q_s32(rescaling + 3 * LANES));
+    lanes.half = vld1q_s32(rescaling + 4 * LANES);
+    lanes.rounded = vshrq_n_s32(lanes.right, 31);
+    return lanes;
+}
+
+INLINE int32x4_t NAME(rescale)(int32x4_t sum, const struct NAME(lanes) *lanes) {
+    int32x4_t y = vqrdmulhq_s32(vshlq_s32(sum, lanes->left), lanes->multiplier);
+    y = vaddq_s32(y, vandq_s32(vshrq_n_s32(y, 31), lanes->rounded));
+    return vshlq_s32(vaddq_s32(y, lanes->half), lanes->right);
+}
+
+INLINE int8x16_t NAME(narrow)(const int32x4_t words[4]) {
+    const int16x8_t lower = vqmovn_high_s32(vqmovn_s32(words[0]), words[1]);
+    const int16x8_t upper = vqmovn_high_s32(vqmovn_s32(words[2]), words[3]);
+    return vqmovn_high_s16(vqmovn_s16(lower), upper);
+}
+
+INLINE void NAME(put)(int8_t *output, int8x16_t bytes, int64_t low, int64_t high, int64_t count) {
+    bytes = vminq_s8(vmaxq_s8(bytes, vdupq_n_s8((int8_t)low)), vdupq_n_s8((int8_t)high));
+    if (count >= LANES) {
+        vst1q_s8(output, bytes);
+    } else {
+        int8_t some[LANES];
+        vst1q_s8(some, bytes);
+        memcpy(output, some, count);
+    }
+}
+
+#ifndef LANES_OF_DOT
+
+typedef int8_t NAME(tap);
+enum { NAME(TAPS) = 1, NAME(TAP_BYTES) = LANES, NAME(DEPTHWISE_PIXELS) = 4 };
+
+INLINE int8x16_t NAME(some)(const int8_t *input, int64_t count) {
+    if (count >= LANES) return vld1q_s8(input);
+    int8_t some[LANES] = {0};
+    memcpy(some, input, count);
+    return vld1q_s8(some);
+}
+
+INLINE void NAME(widen)(int32x4_t words[4], int8x16_t bytes) {
+    const int16x8_t lower = vmovl_s8(vget_low_s8(bytes)), upper = vmovl_high_s8(bytes);
+    words[0] = vmovl_s16(vget_low_s16(lower));
+    words[1] = vmovl_high_s16(lower);
+    words[2] = vmovl_s16(vget_low_s16(upper));
+    words[3] = vmovl_high_s16(upper);
+}
+
+INLINE int32x4_t NAME(zero)(void) { return vdupq_n_s32(0); }
+INLINE int32x4_t NAME(add)(int32x4_t a, int32x4_t b) { return vaddq_s32(a, b); }
+INLINE int8x16_t NAME(least)(void) { return vdupq_n_s8(-128); }
+INLINE int8x16_t NAME(larger)(int8x16_t a, int8x16_t b) { return vmaxq_s8(a, b); }
+
+INLINE void NAME(multiply)(int32x4_t sums[4], const int8_t *window, const int32_t *taps, const int8_t *weights) {
+    const int8x16_t values = vld1q_s8(window + taps[0]), weight = vld1q_s8(weights);
+    const int16x8_t lower = vmull_s8(vget_low_s8(values), vget_low_s8(weight)), upper = vmull_high_s8(values, weight);
+    sums[0] = vaddw_s16(sums[0], vget_low_s16(lower));
+    sums[1] = vaddw_high_s16(sums[1], lower);
+    sums[2] = vaddw_s16(sums[2], vget_low_s16(upper));
+    sums[3] = vaddw_high_s16(sums[3], upper);
+}
+
+INLINE void NAME(start)(int32x4_t sums[4], const int32_t *start) {
+    UNROLL for (int i = 0; i < 4; i++) sums[i] = vaddq_s32(sums[i], vld1q_s32(start + 4 * i));
+}
+
+INLINE int32x4_t NAME(line)(int32x4_t a, int32x4_t b, const struct addition *step) {
+    const float32x4_t first = vcvtq_f32_s32(a), second = vcvtq_f32_s32(b);
+    const float32x4_t offset = vfmaq_f32(vdupq_n_f32(step->offset), second, vdupq_n_f32(step->factor2));
+    return vcvtnq_s32_f32(vfmaq_f32(offset, first, vdupq_n_f32(step->factor1)));
+}
+
+/* Half of the count away from zero, then truncated: exact in float32 up to 2**16 taps. */
+INLINE int32x4_t NAME(mean)(int32x4_t sum, int32_t taps) {
+    const int32x4_t half = vdupq_n_s32(taps / 2), below = vshrq_n_s32(sum, 31);
+    sum = vaddq_s32(sum, vsubq_s32(veorq_s32(half, below), below));
+    return vcvtq_s32_f32(vdivq_f32(vcvtq_f32_s32(sum), vdupq_n_f32((float)taps)));
+}
+
+INLINE int64_t NAME(row)(const int16_t *a, const int16_t *b, int64_t width) {
+    int32x4_t first = vdupq_n_s32(0), second = first;
+    for (int64_t i = 0; i < width; i += 8) {
+        const int16x8_t x = vld1q_s16(a + i), y = vld1q_s16(b + i);
+        first = vmlal_s16(first, vget_low_s16(x), vget_low_s16(y));
+        second = vmlal_high_s16(second, x, y);
+    }
+    return vaddvq_s32(vaddq_s32(first, second));
+}
+
+#endif

@@ -137,7 +137,7 @@ class ClusterRun:
                 if time.monotonic() - lost > self._settings.wait:
                     raise ClusterError(
                         f"{self._settings.address}: no scheduler for {self._settings.wait:g} s "
-                        f"({_first_line(error)})"
+                        f"({_first_line(error)}); aisrv fleet up starts one here"
                     ) from None
                 if not attempt:
                     _log.warning(
@@ -158,7 +158,8 @@ class ClusterRun:
 
     def _remove_left(self) -> None:
         """Remove what killed workers left aside."""
-        self._pieces.remove_all()
+        if not self._stop.is_set():
+            self._pieces.remove_all()
         self._parts.remove_left()
 
     async def _pause(self, seconds: float) -> None:

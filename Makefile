@@ -19,7 +19,7 @@ QUICK := $(addprefix tests/,protocol values model terminal xcore engine board ph
 	$(addprefix --ignore=tests/,phy/jacdac host_tools/commands/test_jacdac.py host_tools/exchange/test_jacdac.py) \
 	--ignore=tests/phy/usb/taps
 
-.PHONY: demo test quick lint types compiled unit soak package bench docs pictures predictions reference clean
+.PHONY: demo test quick lint types compiled unit soak arm package bench docs pictures predictions reference clean
 
 demo: $(VENV)/.ready
 	$(BIN)/aisrv demo
@@ -45,6 +45,10 @@ unit: compiled
 
 quick: compiled
 	$(PYTEST) --quiet $(QUICK)
+
+# The kernels' tests and the demo in an aarch64 Python under QEMU; minutes.
+arm: $(VENV)/.ready
+	.ci/arm
 
 package: $(VENV)/bin/python
 	.ci/package

@@ -168,6 +168,24 @@ def test_tiles_of_all_sizes_equal_numpys(blocks: int, pixels: int, variant: Vari
         assert case.run(native(variant)) == case.run(NumpyBackend())
 
 
+@pytest.mark.parametrize("least", [-127, -128])
+def test_layers_with_and_without_weights_of_minus_128(least: int, multiplying: Variant) -> None:
+    """Two products in 16 bits, as NEON adds them, overflow where both weights and both inputs are -128."""
+    form = {"stride": 1, "padding": Padding.VALID, "dilation": 1}
+    for seed, (inputs, outputs) in enumerate([(4, 16), (7, 33), (32, 64), (64, 80)]):
+        case = convolution(Draw(seed), 1, (3, 5), (1, 1), inputs=inputs, outputs=outputs, **form)
+        for chosen in (random_int8([len(case.params.weights)], seed), np.array([least], np.int8)):
+            weights = np.maximum(np.resize(chosen, len(case.params.weights)), least)
+            weights[0] = least
+            for inputs_given in (list(case.params.input), [-128] * len(case.params.input)):
+                params = replace(
+                    case.params, input=values(inputs_given), weights=values(weights.tolist()).toreadonly()
+                )
+                each = replace(case, params=params)
+                assert taken(each, NativeBackend(multiplying))
+                assert each.run(native(multiplying)) == each.run(NumpyBackend())
+
+
 @pytest.mark.parametrize("channels", [1, 2, 8, 15, 16, 17, 31, 32, 33, 48])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("taps", [(3, 3), (10, 4), (1, 1), (2, 5)])

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import resource
 import tempfile
 import time
@@ -41,7 +42,8 @@ def measure(request: Request, loaded: Loaded, cpu: str) -> Units:
         seconds, answers = _run(request, loaded, count)
         if seconds - start >= LONG_ENOUGH or count >= LARGEST_SAMPLE:
             break
-        count = min(count * 10, LARGEST_SAMPLE)
+        more = LONG_ENOUGH / max(seconds - start, LONG_ENOUGH / 100)
+        count = min(math.ceil(1.2 * more * count), LARGEST_SAMPLE)
     task_ms, worker_start = asyncio.run(_task())
     return Units(
         count,

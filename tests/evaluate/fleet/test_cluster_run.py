@@ -346,7 +346,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.in_full
 @pytest.mark.parametrize(
-    ("allowed", "shard", "limit"), some([(0, 6, 12), (0, 40, 60), (3, 40, 60)], every_day=1)
+    ("allowed", "shard", "limit"), some([(0, 4, 12), (0, 40, 60), (3, 40, 60)], every_day=1)
 )
 def test_pictures_that_kill_fail_alone(
     allowed: int, shard: int, limit: int, photos: Path, tmp_path: Path

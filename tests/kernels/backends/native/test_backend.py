@@ -300,6 +300,28 @@ def test_channel_without_a_choice_is_a_constant(multiplying: Variant) -> None:
     ]
 
 
+# ADD.
+
+
+def test_add_is_a_line_where_one_fits(multiplying: Variant) -> None:
+    """A kernel with a wrong line gives right results from a table, several times as slow."""
+    params = replace(
+        Draw(1).add().params,
+        input1=values(range(-20, 20)),
+        input2=values(range(40)),
+        input1_quant=QuantParam(float32(0.0471), -3),
+        input2_quant=QuantParam(float32(0.0313), 5),
+        output=values([0] * 40),
+        output_quant=QuantParam(float32(0.0617), 7),
+        activation=FusedActivation.NONE,
+    )
+    kernel = NativeBackend(multiplying).add(params)
+    assert isinstance(kernel, NativeKernel)
+    assert [step.kind for step in kernel.steps] == ["ADDITION"]
+    case = Case(BuiltinOperator.ADD, params)
+    assert case.run(NativeBackend(multiplying)) == case.run(ReferenceBackend())
+
+
 # Pools.
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import random
 import re
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -111,6 +113,19 @@ def test_arrays_are_run_from_their_file(work: Path, two_workers: Cluster) -> Non
     assert run(work, *words, "--out", "npz_here").returncode == 0
     assert len(parts(work / "npz")) == 3
     assert parts(work / "npz") == parts(work / "npz_here")
+
+
+def test_workers_with_another_version_refuse(work: Path, tmp_path: Path) -> None:
+    other = tmp_path / "modules" / "pyarrow-99.0.1.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: pyarrow\nVersion: 99.0.1\n")
+    words = ("digits", "--limit", "6", "--check", "0", "--out", "refused")
+    with cluster(tmp_path / "dask", 1, modules=tmp_path / "modules") as found:
+        refused = run(work, *words, "--dask", found.address)
+    assert refused.returncode == 2
+    host, here = platform.node(), version("pyarrow")
+    assert refused.stderr == f"Error: the worker on {host}: pyarrow 99.0.1 here, the plan has {here}\n"
+    assert parts(work / "refused") == {}
 
 
 def test_without_a_cluster(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

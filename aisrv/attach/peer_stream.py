@@ -1,5 +1,6 @@
 """A peer's byte stream. HTTP ends it, and so does a peer that never takes its answer."""
 
+import socket
 from typing import Final
 
 import trio
@@ -33,6 +34,10 @@ class PeerStream:
     def socket(self) -> trio.socket.SocketType:
         """Socket below, for a listener that reads and writes it itself once a peer is known."""
         return self._stream.socket
+
+    def limit_unsent(self, size: int) -> None:
+        """Have the system keep about `size` bytes that the peer does not take, and no more."""
+        self._stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
     async def receive_some(self, most: int) -> bytes | bytearray:
         """Receive 1 to `most` bytes, or none at the end. Raises PeerError for HTTP, and Trio's errors.

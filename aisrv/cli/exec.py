@@ -18,6 +18,7 @@ from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
+from aisrv.cli.options.web import WebOptions, web_options
 from aisrv.cli.serving import DeviceSet, Listening, serve_devices
 from aisrv.terminal.option_group import GroupedCommand
 from aisrv.values.private_directory import private_sockets
@@ -27,15 +28,20 @@ from host_tools.standins.launcher import environment, run_program
 logger = logging.getLogger(__name__)
 
 
-async def exec_program(argv: Sequence[str], devices: DeviceSet) -> int:
-    """Run a program that finds the devices in their usual places; return its exit code as shells do."""
+async def exec_program(argv: Sequence[str], devices: DeviceSet, web: WebOptions | None = None) -> int:
+    """Run a program that finds the devices in their usual places; return its exit code as shells do.
+
+    `web` is the page that shows the devices meanwhile; its address goes to standard error.
+    """
     with private_sockets("usbip", "spi") as (usbip, spi):
-        listening = Listening(usbip_socket=Path(usbip), spi_socket=Path(spi))
+        listening = Listening(usbip_socket=Path(usbip), spi_socket=Path(spi), web=web)
         return await _exec_served(argv, devices, listening)
 
 
 async def _exec_served(argv: Sequence[str], devices: DeviceSet, listening: Listening) -> int:
     async with serve_devices(devices, listening) as service, trio.open_nursery() as nursery:
+        if service.page is not None:
+            print(f"aisrv: {service.page.hint}", file=sys.stderr, flush=True)
         variables = environment(service.usbip, spi_address=service.spi)
         slaves = list(service.ports.spi.values())
         try:
@@ -72,6 +78,7 @@ def is_python(program: str) -> bool:
 @device_options
 @usb_options
 @spi_options
+@web_options
 @verbose_option
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
@@ -79,6 +86,7 @@ def exec_(
     devices: DeviceOptions,
     usb: UsbOptions,
     spi: SpiOptions,
+    web: WebOptions,
     verbose: int,
     program: tuple[str, ...],
 ) -> None:
@@ -94,6 +102,7 @@ def exec_(
       aisrv exec -- lsusb -v -d 20b1:a15e
       aisrv exec --model person.tflite -- python -m pytest tests/hardware
       aisrv exec --engines 2 -- python tool.py --verbose
+      aisrv exec --web -- python tool.py
       aisrv exec --devices 3 --serial LAB- -- python tool.py
       aisrv exec --fault nak:in:p=0.1:2s --pcap usb.pcapng -- python tool.py
       aisrv exec --protocol ioserver --model person.tflite -- python io_server_tool.py
@@ -106,5 +115,5 @@ def exec_(
         boards = make_boards(board, devices)
         check_spi_options(spi, boards[0])
         running = DeviceSet(boards, devices.models, devices.command, usb, spi, on_trap=devices.on_trap)
-        code = trio.run(exec_program, program, running)
+        code = trio.run(exec_program, program, running, web)
     sys.exit(code)

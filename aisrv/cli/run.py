@@ -27,6 +27,7 @@ from aisrv.cli.options.logging import loop_watches, start_logging
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
+from aisrv.cli.options.web import WebOptions
 from aisrv.cli.serving import DeviceSet, Listening, Service, serve_devices, short_pauses
 from aisrv.protocol import usbip
 from aisrv.terminal.command_group import INTERRUPTED
@@ -36,7 +37,7 @@ _PIECE: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class ServerOptions:
+class ServerOptions(WebOptions):
     """Addresses of the servers, and what ends them besides a signal; None is the board's own port."""
 
     host: str = option(
@@ -83,7 +84,9 @@ class ServerOptions:
         if flash is None and board.flashes:
             flash = board.flashes[0].port
         bus = jacdac.listening(board)
-        return Listening(self.host, usb, spi, flash, self.spi_host, self.flash_host, self.socket, bus)
+        return Listening(
+            self.host, usb, spi, flash, self.spi_host, self.flash_host, self.socket, bus, web=self
+        )
 
 
 async def run_until_signal(
@@ -100,6 +103,8 @@ async def run_until_signal(
             print(f"aisrv: ready at {service}", flush=True)
             if hint is not None:
                 print(f"aisrv: {hint}", file=sys.stderr, flush=True)
+            if service.page is not None:
+                print(f"aisrv: {service.page.hint}", file=sys.stderr, flush=True)
             for line in next_commands(service):
                 print(f"aisrv: try {line}", file=sys.stderr, flush=True)
 
@@ -180,6 +185,7 @@ def run(
       aisrv run --spi-port 3241 --vcd spi.vcd
       aisrv run --graph word.txt --graph-io 4=wav:speech.wav --graph-io 8=gpio:word --model word.tflite
       aisrv run --status --gpio-vcd leds.vcd
+      aisrv run --web --model person.tflite     (prints the address of a page to look at)
       aisrv run --engine kernels --dump-tensors tensors
       aisrv run --jacdac --model gesture.tflite
       aisrv run --flash chip.bin --flash-port 3242 --boot-from-flash arena

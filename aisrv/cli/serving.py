@@ -20,6 +20,7 @@ from aisrv.board import Board
 from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
+from aisrv.cli.options.web import PageAddress, WebOptions, serve_page
 from aisrv.device.device import Device, ModelRefused, open_devices
 from aisrv.device.failures import first_cause
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
@@ -100,6 +101,8 @@ class Listening(Struct, frozen=True):
     jacdac: "JacdacListening | None" = None
     """Servers of the bus of the first device that has one."""
     spi_socket: Path | None = None
+    web: WebOptions | None = None
+    """The page, if one is wanted."""
 
 
 class Service(Struct, frozen=True):
@@ -113,6 +116,7 @@ class Service(Struct, frozen=True):
     """Address of the serprog server of the flash chip, if asked for."""
     jacdac: Sequence[str] = ()
     """Servers of the Jacdac bus, as `jacdac:HOST:PORT` and so on."""
+    page: PageAddress | None = None
 
     def __str__(self) -> str:
         places = [f"usbip:{self.usbip}"]
@@ -121,6 +125,8 @@ class Service(Struct, frozen=True):
         if self.flash is not None:
             places.append(f"serprog:{self.flash}")
         places += self.jacdac
+        if self.page is not None:
+            places.append(f"web:{self.page.url}")
         return ", ".join(places)
 
 
@@ -174,7 +180,10 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
             from aisrv.cli.options.jacdac import serve_jacdac
 
             jacdac = await serve_jacdac(nursery, ports.jacdac, listening.jacdac, listen)
-        yield Service(ports, usbip, spi, flash, jacdac)
+        page = None
+        if listening.web is not None:
+            page = await serve_page(nursery, ports.devices, ports.usb, listening.web, listen)
+        yield Service(ports, usbip, spi, flash, jacdac, page)
         nursery.cancel_scope.cancel()
 
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from aisrv.board import Board, FlashSpec, GraphSpec, Plan, plan_of
-from aisrv.device.ends import Ends
 from aisrv.device.failures import Failures
 from aisrv.device.parts import DeviceParts
-from aisrv.device.wiring import wire
+from aisrv.device.wiring import Wiring, wire
 from aisrv.inference.engine import Runner, Runners
 from aisrv.inference.interpreter import LogSink
 from aisrv.protocol.commands import Command, Status
@@ -45,8 +44,13 @@ class ModelRefused(Exception):
 class Device:
     """A running device: its node and engines, its buses, and a channel of its own to each engine."""
 
-    def __init__(self, parts: DeviceParts, program: Ends) -> None:
-        """Take the parts of a device whose tasks are started, and the embedding program's ends."""
+    def __init__(self, parts: DeviceParts, wiring: Wiring) -> None:
+        """Take the parts of a device whose tasks are started, and how they are joined."""
+        program = wiring.program
+        self.channels: Final = wiring.channels
+        """The channel of each link of the board's plan, in its order."""
+        self.exposure: Final = parts.exposure
+        """The latest frame of the sensor; None where the board has none."""
         self.board: Final = parts.board
         self.node: Final = parts.node
         self.engines: Final = tuple(parts.engines)

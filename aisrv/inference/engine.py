@@ -157,6 +157,8 @@ class InferenceEngine:
         self._log = log
         self._loaded: _LoadedModel | None = None
         self._host_seconds: float | None = None
+        self.before_run: Callable[[], object] | None = None
+        """Called before each run, whose inputs are still there; None, unless somebody looks."""
         self._parameter_traffic = ParameterTraffic()
 
     @property
@@ -178,6 +180,16 @@ class InferenceEngine:
     def memory_map(self) -> MemoryMap | None:
         """Places of the loaded model and its tensors in the device's memory."""
         return None if self._loaded is None else self._loaded.memory_map
+
+    @property
+    def operator_times(self) -> tuple[OperatorTime, ...]:
+        """Predicted time of each operator of the loaded model, in order."""
+        return () if self._loaded is None else self._loaded.operator_times
+
+    @property
+    def total(self) -> Total | None:
+        """Predicted time of a run with its band; None without a model."""
+        return None if self._loaded is None else self._loaded.total
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -351,6 +363,8 @@ class InferenceEngine:
         if self._loaded is None:
             raise InvokeError("no model is loaded")
         await self._load_parameters(self._loaded)
+        if self.before_run is not None:
+            self.before_run()
         start = time.perf_counter()
         await self._loaded.runner.invoke()
         self._host_seconds = time.perf_counter() - start

@@ -17,6 +17,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import aisrv.attach
+import aisrv.web
 from aisrv.attach import peer_stream, stream_server
 from aisrv.attach.jacdac.tcp import JacdacTcpServer
 from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
@@ -30,6 +31,10 @@ from aisrv.attach.usbip.urbs import PendingUrbs
 from aisrv.protocol.jacdac.frame import ServicePacket, report_frame
 from aisrv.protocol.jacdac.stream import with_length
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
+from aisrv.web import server
+from aisrv.web.doors import Doors
+from aisrv.web.hub import Hub
+from aisrv.web.server import PageServer
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.part import MX25R6435F
 from flash_server.chip.storage import MemoryStorage
@@ -60,10 +65,10 @@ class Listener:
 
     make: Callable[[], StreamServer]
     opening: bytes
-    """What a peer sends first."""
+    """What a peer sends first, PORT in place of the listener's."""
     message: bytes
-    counted: tuple[type, str]
-    """The method that is called for each message."""
+    counted: tuple[Any, str]
+    """The method, or function of a module, that is called for each message."""
 
 
 LISTENERS: dict[type[StreamServer], Listener] = {
@@ -93,6 +98,15 @@ LISTENERS: dict[type[StreamServer], Listener] = {
     ),
 }
 
+SOCKET = UPGRADE.replace(b"GET /", b"GET /socket").replace(b"localhost", b"localhost:PORT")
+HELLO = b'{"token":"token","see":null}'
+LISTENERS[PageServer] = Listener(
+    lambda: PageServer(Hub([]), Doors({}), "token"),
+    SOCKET + bytes((0x81, 0x80 | len(HELLO), 0, 0, 0, 0)) + HELLO,
+    bytes((0x81, 0x80 | len(HELLO), 0, 0, 0, 0)) + HELLO,
+    (server, "_message"),
+)
+
 each_listener = pytest.mark.parametrize("kind", LISTENERS, ids=lambda kind: kind.__name__)
 
 
@@ -102,8 +116,9 @@ def subclasses(base: Any) -> set[type[StreamServer]]:
 
 
 def test_each_listener_of_the_product_has_a_row() -> None:
-    for module in pkgutil.walk_packages(aisrv.attach.__path__, "aisrv.attach."):
-        import_module(module.name)
+    for package in (aisrv.attach, aisrv.web):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
     product = {
         kind
         for kind in subclasses(StreamServer)
@@ -195,10 +210,11 @@ async def test_resets_leave_no_descriptor(kind: type[StreamServer]) -> None:
     async with listening(kind) as place:
         await wait_all_tasks_blocked()
         before = count_descriptors()
-        for cut in range(0, len(row.opening) + 1, max(1, len(row.opening) // 20)):
+        opening = row.opening.replace(b"PORT", str(place.port).encode())
+        for cut in range(0, len(opening) + 1, max(1, len(opening) // 20)):
             with socket.create_connection(("127.0.0.1", place.port)) as peer:
                 peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                peer.sendall(row.opening[:cut])
+                peer.sendall(opening[:cut])
             await wait_all_tasks_blocked()
         await until_peers(place.server, 0)
         assert count_descriptors() == before
@@ -347,7 +363,8 @@ async def test_flood_of_the_smallest_messages_leaves_others_their_turns(
         trio.lowlevel.add_instrument(watch)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read)
-            await stream.send_all(row.opening + messages * row.message)
+            opening = row.opening.replace(b"PORT", str(place.port).encode())
+            await stream.send_all(opening + messages * row.message)
             while watch.count < messages:  # noqa: ASYNC110 - a listener does not tell
                 await trio.sleep(0.001)
             nursery.cancel_scope.cancel()

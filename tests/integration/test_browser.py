@@ -31,13 +31,15 @@ BODIES = {
     + with_length(FRAME),  # zeros are skipped, wherever a frame of the header's bytes ends
 }
 """What would do something to a listener; another one gets a zero."""
+SPEAK_HTTP = "ws", "web"
 HEAD = b"%s / HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\nContent-Length: %d\r\n\r\n%s"
 UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n"
 
 
 def every_port() -> list[str]:
     """The options of `aisrv run` that open a listener each, at any port that is free."""
-    names = [option.opts[0] for option in run.params if option.opts[0].endswith("-port")]
+    given = [option.opts[0] for option in run.params]
+    names = [name for name in given if name.endswith("-port") or name == "--web"]
     return [word for name in names for word in (name, "0")]
 
 
@@ -45,7 +47,7 @@ def places(ready: str) -> dict[str, tuple[str, int]]:
     """Addresses of a ready line by scheme."""
     found = {}
     for place in ready.split(", "):
-        scheme, _, address = place.strip("/").partition(":")
+        scheme, _, address = place.strip("/").replace("web:http://", "web:").partition(":")
         host, _, port = address.strip("/").rpartition("@")[2].rpartition(":")
         found[scheme] = (host, int(port))
     return found
@@ -71,13 +73,14 @@ def test_no_listener_obeys_a_page(tmp_path: Path, method: bytes) -> None:
         found = places(ready)
         with chip.open("r+b") as file:
             file.write(b"precious")
-        plain = [scheme for scheme in found if scheme != "ws"]
+        plain = [scheme for scheme in found if scheme not in SPEAK_HTTP]
         for scheme in plain:
             body = BODIES.get(scheme, b"\0")
             request = HEAD % (method, len(body), body)
             assert answer(found[scheme], request) == b""
             assert answer(found[scheme], b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + UPGRADE) == b""
-        assert answer(found["ws"], HEAD % (method, 0, b"")).startswith(b"HTTP/1.1 403 ")
+        for scheme in SPEAK_HTTP:
+            assert answer(found[scheme], HEAD % (method, 0, b"")).startswith(b"HTTP/1.1 403 ")
         assert chip.read_bytes()[:8] == b"precious"
         process.terminate()
         process.wait(20)

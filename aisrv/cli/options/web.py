@@ -1,0 +1,104 @@
+"""The options of `run`, `exec` and `attach` for the page that shows devices in a browser."""
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+import trio
+
+from aisrv.attach.stream_server import LOOPBACK
+from aisrv.terminal.file_types import FILE
+from aisrv.terminal.option_group import option, option_group
+from aisrv.values.regular_file import read_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aisrv.cli.options.jacdac import Listen
+    from aisrv.device.device import Device
+    from phy.usb.bus import HostPort
+
+PORT: Final = 8090
+"""Port of the page where none is named."""
+LONGEST_TOKEN: Final = 256
+TOKEN_BYTES: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class WebOptions:
+    """A page that shows the devices, and works on them."""
+
+    web: int | None = option(
+        "--web",
+        type=click.IntRange(0, 65535),
+        is_flag=False,
+        flag_value=PORT,
+        metavar="[PORT]",
+        help=f"Serve a page that shows the devices and works on them, at {PORT} unless a port is given; "
+        "0 takes any that is free.",
+    )
+    web_host: str = option(
+        "--web-host", default=LOOPBACK, show_default=True, help="Address that the page is served at."
+    )
+    web_token: Path | None = option(
+        "--web-token",
+        type=FILE,
+        help="File with the token that the page asks for. [default: a new one each time]",
+    )
+
+    def secret(self) -> str:
+        """Return the token. Raises click.UsageError for a file that has none."""
+        if self.web_token is None:
+            return secrets.token_urlsafe(TOKEN_BYTES)
+        text = read_regular(self.web_token, LONGEST_TOKEN).decode("ascii", "replace").strip()
+        if not text or not all(33 <= ord(each) < 127 for each in text):
+            raise click.UsageError(f"{self.web_token} holds no token: letters, digits and signs in one line")
+        return text
+
+
+web_options = option_group("web", WebOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class PageAddress:
+    """Address of the page, and what opens it."""
+
+    url: str
+    token: str
+
+    @property
+    def hint(self) -> str:
+        return f"open {self.url}#{self.token}"
+
+
+async def serve_page(
+    nursery: trio.Nursery,
+    devices: "Sequence[Device]",
+    usb: "Sequence[HostPort]",
+    options: WebOptions,
+    listen: "Listen",
+) -> PageAddress | None:
+    """Start the page's server for devices and their ports; return its address. Raises OSError.
+
+    None where no page is wanted.
+    """
+    if options.web is None:
+        return None
+    from aisrv.attach.usbip.server import BusPlace
+    from aisrv.web.device_view import DeviceView
+    from aisrv.web.doors import Doors, Target
+    from aisrv.web.hub import Hub
+    from aisrv.web.server import PageServer
+
+    token = options.secret()
+    names = [str(BusPlace.of(number)) for number in range(len(devices))]
+    hub = Hub([DeviceView(name, device) for name, device in zip(names, devices, strict=True)])
+    pairs = zip(devices, usb, strict=True)
+    doors = Doors(dict(zip(names, (Target(device, port) for device, port in pairs), strict=True)))
+    server = PageServer(hub, doors, token)
+    place = await listen(server.serve, options.web_host, options.web, "--web")
+    await nursery.start(doors.run)
+    nursery.start_soon(hub.run)
+    return PageAddress(f"http://{place}/", token)

@@ -1,0 +1,168 @@
+"""What pages are sent: one ticker makes the states, and each page's task sends what that page has not got.
+
+Nothing is queued. A page that is slow gets fewer and larger steps, and holds one old state.
+"""
+
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+import trio
+
+from aisrv.device.failures import Failures
+from aisrv.web.device_view import DeviceView, Json
+from aisrv.web.frames import BINARY, TEXT, frame
+from aisrv.web.grid import grid_state
+from aisrv.web.merge_patch import merge_patch
+
+TICK: Final = 0.05
+"""Seconds between two states."""
+GRID_TICKS: Final = 5
+"""Ticks between two states of the grid."""
+RESTING: Final = 50
+"""The next tick is at least so many times the CPU time of the last one away: 2 % of a core."""
+logger = logging.getLogger(__name__)
+
+GRID: Final = "grid"
+"""What a page that shows all devices looks at."""
+LOG_LINES: Final = 500
+LONGEST_LINE: Final = 512
+
+_encode = msgspec.json.Encoder(enc_hook=int).encode
+"""Sizes are integers of a class of their own; all else is plain."""
+
+
+class Socket(Protocol):
+    """Where the messages of a page go: a `WebSocket`."""
+
+    async def send_frames(self, frames: bytes) -> None:
+        """Send whole frames as they are."""
+
+
+class PageLog(logging.Handler):
+    """The newest lines of the log, numbered from 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+        self._lines: deque[list[object]] = deque(maxlen=LOG_LINES)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line: number, seconds since 1970, level, name, text."""
+        self.count += 1
+        text = record.getMessage()[:LONGEST_LINE]
+        self._lines.append([self.count, round(record.created, 3), record.levelno, record.name[-40:], text])
+
+    def since(self, number: int) -> list[list[object]]:
+        """Return the lines after that of a number, as far as they are kept."""
+        return list(self._lines)[-(self.count - number) :] if self.count > number else []
+
+
+class Hub:
+    """The states of all devices that a page looks at. Without pages it does nothing."""
+
+    def __init__(self, views: Sequence[DeviceView]) -> None:
+        self.views: Final[Mapping[str, DeviceView]] = {view.name: view for view in views}
+        self.log: Final = PageLog()
+        self._looking: Counter[str] = Counter()
+        self._states: dict[str, Json] = {}
+        self._patches: dict[tuple[str, int], bytes] = {}
+        self._ticked = trio.Event()
+        self._looked = trio.Event()
+
+    async def run(self) -> None:
+        """Make states until cancelled, while somebody looks."""
+        number = 0
+        with Failures(logger) as failures:
+            while True:
+                while not self._looking:
+                    await self._looked.wait()
+                begun, due = time.thread_time(), trio.current_time()
+                with failures.contain("the view of a page"):
+                    self._tick(number)
+                number += 1
+                await trio.lowlevel.checkpoint()  # the pages' tasks send
+                spent = time.thread_time() - begun
+                await trio.sleep_until(due + max(TICK, RESTING * spent))
+
+    def _tick(self, number: int) -> None:
+        self._patches.clear()
+        for name in self._looking:
+            if name != GRID:
+                self._states[name] = self.views[name].state(trio.current_time())
+            elif number % GRID_TICKS == 0 or GRID not in self._states:
+                self._states[GRID] = grid_state(self.views, trio.current_time())
+        ticked, self._ticked = self._ticked, trio.Event()
+        ticked.set()
+
+    def first_messages(self, name: str) -> list[bytes]:
+        """Return the frames that a page gets before all others."""
+        names = list(self.views)
+        if name == GRID:
+            return [frame(TEXT, _encode({"grid": True, "devices": names}))]
+        view = self.views[name]
+        before = [
+            [0, 0, logging.INFO, f"engine {number}", line[:LONGEST_LINE]]
+            for number, engine in enumerate(view.device.engines)
+            for line in bytes(engine.log).rstrip(b"\0").decode(errors="replace").splitlines()
+        ]
+        board = frame(TEXT, _encode({"board": view.board(), "devices": names}))
+        return [board, frame(TEXT, _encode({"log": before}))]
+
+    async def feed(self, socket: Socket, name: str) -> None:
+        """Send a page what it looks at, until cancelled."""
+        self._begin(name)
+        try:
+            await socket.send_frames(b"".join(self.first_messages(name)))
+            sent: Json = {}
+            pictures: dict[tuple[int, int], bytes] = {}
+            line = self.log.count
+            while True:
+                await self._ticked.wait()
+                state, news = self._states.get(name, sent), []
+                if state is not sent:
+                    news.append(self._patch(name, sent, state))
+                    sent = state
+                if line < self.log.count:
+                    news.append(frame(TEXT, _encode({"log": self.log.since(line)})))
+                    line = self.log.count
+                latest = {} if name == GRID else self.views[name].pictures()
+                news += [frame(BINARY, data) for key, data in latest.items() if pictures.get(key) != data]
+                pictures = latest
+                if data := b"".join(news):
+                    await socket.send_frames(data)
+        finally:
+            self._end(name)
+
+    def _patch(self, name: str, before: Json, now: Json) -> bytes:
+        """Return the frame of what has changed, made once for all pages with the same state before."""
+        key = name, id(before)
+        if before and key in self._patches:
+            return self._patches[key]
+        changes = merge_patch(before, now)
+        data = b"" if changes is None or changes.keys() <= {"t"} else frame(TEXT, _encode({"patch": changes}))
+        if before:
+            self._patches[key] = data
+        return data
+
+    def _begin(self, name: str) -> None:
+        if not self._looking:
+            logging.getLogger("aisrv").addHandler(self.log)
+        self._looking[name] += 1
+        if self._looking[name] == 1 and name in self.views:
+            self.views[name].open()
+        looked, self._looked = self._looked, trio.Event()
+        looked.set()
+
+    def _end(self, name: str) -> None:
+        self._looking[name] -= 1
+        if not self._looking[name]:
+            del self._looking[name]
+            self._states.pop(name, None)
+            if name in self.views:
+                self.views[name].close()
+        if not self._looking:
+            logging.getLogger("aisrv").removeHandler(self.log)

@@ -1,0 +1,221 @@
+// The connection, the state, and what is shown of it.
+import { el, mark, say } from "./dom.js";
+import { makeBoard } from "./board.js";
+import { makeBus, makeEngine, makeLog, makeMany, makeMemory, makeTimings, makeTraffic } from "./panels.js";
+
+const $ = (id) => document.getElementById(id),
+  WAITS = [0.25, 0.5, 1, 2, 5];
+const hash = new URLSearchParams(location.hash.slice(1)),
+  given = location.hash.slice(1).split("&")[0];
+if (given && !given.includes("=")) sessionStorage.setItem("token", given);
+let see = hash.get("see"),
+  token = sessionStorage.getItem("token") ?? "",
+  socket = null,
+  tries = 0,
+  state = {},
+  past = [],
+  links = {},
+  panels = null,
+  drawn = false;
+history.replaceState(null, "", see ? `#see=${see}` : location.pathname);
+
+// RFC 7396: a member that is null goes, an object is merged, all else takes its place.
+function merge(target, patch) {
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete target[key];
+    else if (typeof value === "object" && !Array.isArray(value))
+      target[key] = merge(
+        typeof target[key] === "object" && !Array.isArray(target[key]) ? target[key] : {},
+        value,
+      );
+    else target[key] = value;
+  }
+  return target;
+}
+
+async function act(name, values, body) {
+  const query = new URLSearchParams({ device: see, ...values });
+  try {
+    const answer = await fetch(`do/${name}?${query}`, {
+      method: "POST",
+      body,
+      headers: { "X-Aisrv-Token": token },
+    });
+    return answer.ok ? "" : (await answer.text()).trim();
+  } catch {
+    return "the server is not there";
+  }
+}
+
+function connect() {
+  socket = new WebSocket(`ws://${location.host}/socket`);
+  socket.binaryType = "arraybuffer";
+  socket.onopen = () => socket.send(JSON.stringify({ token, see: document.hidden ? null : (see ?? "") }));
+  socket.onmessage = ({ data }) => (typeof data === "string" ? take(JSON.parse(data)) : picture(data));
+  socket.onclose = ({ code }) => {
+    if (code === 4401) {
+      token = "";
+      link("needs its token", "lost");
+      $("ask").open || $("ask").showModal();
+      return;
+    }
+    link("not connected", "lost");
+    setTimeout(connect, 1000 * WAITS[Math.min(tries++, WAITS.length - 1)]);
+  };
+}
+
+function link(text, name) {
+  say($("link"), text);
+  $("link").className = `state ${name}`;
+}
+
+function take(message) {
+  if (message.board || message.grid) {
+    tries = 0;
+    link("live", "live");
+    state = {};
+    past = [];
+    build(message);
+  }
+  if (message.patch) {
+    merge(state, message.patch);
+    if (!drawn) {
+      drawn = true;
+      requestAnimationFrame(show);
+    }
+  }
+  if (message.log) panels?.log?.add(message.log);
+}
+
+function build({ board, devices, grid }) {
+  $("pick").hidden = devices.length < 2;
+  $("devices").replaceChildren(
+    ...["grid", ...devices].map((name) =>
+      el("option", { value: name }, name === "grid" ? `all ${devices.length}` : name),
+    ),
+  );
+  $("devices").value = grid ? "grid" : board.name;
+  see = grid ? "grid" : board.name;
+  say($("title"), grid ? `aisrv: ${devices.length} devices` : `aisrv ${board.name}`);
+  document.title = $("title").textContent;
+  say($("about"), grid ? "" : board.description);
+  links = board?.links ?? {};
+  if (grid) {
+    panels = { many: makeMany(look) };
+    $("main").replaceChildren(panels.many.section);
+    return;
+  }
+  const engines = Object.fromEntries(
+    Object.entries(board.engines).map(([n, engine]) => [n, makeEngine(n, engine, act)]),
+  );
+  panels = {
+    board: makeBoard(board),
+    engines,
+    timings: makeTimings(board),
+    memory: makeMemory(board),
+    traffic: makeTraffic(board),
+    log: makeLog(),
+    bus: makeBus(act),
+  };
+  $("main").replaceChildren(
+    el(
+      "div",
+      { class: "col" },
+      panels.board.section,
+      panels.timings.section,
+      panels.memory.section,
+      panels.traffic.section,
+      panels.log.section,
+    ),
+    el(
+      "div",
+      { class: "col side" },
+      ...Object.values(engines).map((each) => each.section),
+      panels.bus.section,
+    ),
+  );
+}
+
+function perSecond(read) {
+  const first = past[0],
+    last = past.at(-1),
+    seconds = last.t - first.t;
+  const rate = (a, b) =>
+    Array.isArray(b)
+      ? b.map((value, n) => rate(a?.[n] ?? value, value))
+      : seconds > 0
+        ? Math.max(0, (b - (a ?? b)) / seconds)
+        : 0;
+  return Object.fromEntries(
+    Object.entries(read(last)).map(([key, value]) => [key, rate(read(first)[key], value)]),
+  );
+}
+
+function show() {
+  drawn = false;
+  if (!panels || state.t === undefined) return;
+  if (panels.many) {
+    panels.many.show(state);
+    return;
+  }
+  past.push({
+    t: state.t,
+    links: { ...state.links },
+    n: Object.fromEntries(Object.entries(state.engines).map(([n, engine]) => [n, engine.n])),
+  });
+  while (past.length > 2 && past[1].t < state.t - 1) past.shift();
+  const rates = { links: perSecond((each) => each.links), tasks: {} },
+    speed = perSecond((each) => each.n);
+  for (const [id, rate] of Object.entries(rates.links))
+    for (const [, task] of [links[id].a, links[id].b]) rates.tasks[task] = (rates.tasks[task] ?? 0) + rate;
+  panels.board.show(state, rates);
+  for (const [n, engine] of Object.entries(state.engines)) panels.engines[n].show(engine, speed[n]);
+  panels.timings.show(state.engines);
+  panels.memory.show(state.engines);
+  panels.traffic.show(state.t, rates);
+  panels.bus.show(state, rates);
+  const halted = Object.entries(state.cores)
+    .filter(([, core]) => core.s === "halted")
+    .map(([place, core]) => `core ${place} halted in ${core.trap}`);
+  const trouble = [state.deadlock && `deadlock: ${state.deadlock}`, ...halted].filter(Boolean).join("; ");
+  $("alarm").hidden = !trouble;
+  say($("alarm"), trouble);
+}
+
+function picture(data) {
+  const head = new DataView(data),
+    engine = panels?.engines?.[head.getUint8(1)];
+  engine?.picture(
+    head.getUint8(0),
+    head.getUint16(2, true),
+    head.getUint16(4, true),
+    new Uint8Array(data, 8),
+  );
+}
+
+function look(name) {
+  see = name;
+  socket?.readyState === 1 && socket.send(JSON.stringify({ see: document.hidden ? null : name }));
+}
+
+function theme(dark) {
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  panels?.traffic?.restyle();
+}
+const dark = matchMedia("(prefers-color-scheme: dark)"),
+  chosen = localStorage.getItem("dark");
+theme(chosen ? chosen === "1" : dark.matches);
+dark.addEventListener("change", () => localStorage.getItem("dark") ?? theme(dark.matches));
+$("theme").addEventListener("click", () => {
+  const is = document.documentElement.dataset.theme !== "dark";
+  localStorage.setItem("dark", +is);
+  theme(is);
+});
+$("devices").addEventListener("change", () => look($("devices").value));
+$("ask").addEventListener("close", () => {
+  token = $("token").value.split("#").at(-1).trim();
+  sessionStorage.setItem("token", token);
+  connect();
+});
+document.addEventListener("visibilitychange", () => look(see));
+connect();

@@ -1,0 +1,130 @@
+"""The hub makes states while somebody looks, and leaves no trace at the device after that."""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import wraps
+
+import pytest
+import trio
+import trio.testing
+
+from aisrv.board.catalog import BOARDS
+from aisrv.device.device import Device, open_device
+from aisrv.inference.process.inline import inline
+from aisrv.web.device_view import DeviceView
+from aisrv.web.hub import GRID, LOG_LINES, TICK, Hub, PageLog
+from aisrv.web.merge_patch import merge_patch
+
+
+def in_virtual_time(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    """Run a test on a clock that jumps to whatever comes next."""
+
+    @wraps(test)
+    def run() -> None:
+        trio.run(test, clock=trio.testing.MockClock(autojump_threshold=0))
+
+    return run
+
+
+class Page:
+    """Takes the frames of a page; one that is slow takes none until it is let."""
+
+    def __init__(self) -> None:
+        self.got: list[bytes] = []
+        self.takes = trio.Event()
+        self.takes.set()
+
+    async def send_frames(self, frames: bytes) -> None:
+        """As `WebSocket.send_frames`."""
+        await self.takes.wait()
+        self.got.append(frames)
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[tuple[Device, Hub, trio.Nursery]]:
+    async with open_device(runner=inline) as device, trio.open_nursery() as nursery:
+        hub = Hub([DeviceView("1-1", device)])
+        nursery.start_soon(hub.run)
+        yield device, hub, nursery
+        nursery.cancel_scope.cancel()
+
+
+@in_virtual_time
+async def test_nothing_is_counted_while_nobody_looks() -> None:
+    async with running() as (device, hub, _nursery):
+        assert device.node.runtime.tracer is None
+        async with trio.open_nursery() as pages:
+            for _ in range(2):
+                pages.start_soon(hub.feed, Page(), "1-1")
+            await trio.sleep(TICK / 2)
+            assert device.node.runtime.tracer is not None
+            assert device.engines[0].inference.before_run is not None
+            pages.cancel_scope.cancel()
+        assert device.node.runtime.tracer is None
+        assert device.engines[0].inference.before_run is None
+
+
+@in_virtual_time
+async def test_a_device_that_rests_sends_nothing_more() -> None:
+    async with running() as (_device, hub, nursery):
+        page = Page()
+        nursery.start_soon(hub.feed, page, "1-1")
+        await trio.sleep(10 * TICK)
+        first = len(page.got)
+        await trio.sleep(100 * TICK)
+        assert len(page.got) == first
+
+
+@in_virtual_time
+async def test_a_slow_page_gets_one_larger_step() -> None:
+    async with running() as (device, hub, nursery):
+        slow, quick = Page(), Page()
+        nursery.start_soon(hub.feed, slow, "1-1")
+        nursery.start_soon(hub.feed, quick, "1-1")
+        await trio.sleep(20 * TICK)
+        slow.takes = trio.Event()
+        before = len(slow.got), len(quick.got)
+        for _ in range(10):
+            device.engines[0].inferences += 1
+            await trio.sleep(20 * TICK)
+        slow.takes.set()
+        await trio.sleep(20 * TICK)
+        assert len(quick.got) - before[1] == 10
+        # the step that it was in, and all others as one
+        assert len(slow.got) - before[0] == 2
+        assert b'"n":10' in slow.got[-1]
+
+
+@in_virtual_time
+async def test_the_grid_comes_less_often() -> None:
+    async with running() as (device, hub, nursery):
+        page = Page()
+        nursery.start_soon(hub.feed, page, GRID)
+        for _ in range(400):
+            device.engines[0].inferences += 1
+            await trio.sleep(TICK / 10)
+        assert len(page.got) <= 1 + 400 / 10 / 5 + 1
+
+
+def test_the_log_keeps_the_newest_lines() -> None:
+    log = PageLog()
+    for number in range(LOG_LINES + 3):
+        log.emit(logging.LogRecord("aisrv.x", logging.INFO, "", 0, "line %d", (number,), None))
+    assert len(log.since(0)) == LOG_LINES
+    assert [line[4] for line in log.since(LOG_LINES + 1)] == [
+        f"line {LOG_LINES + 1}",
+        f"line {LOG_LINES + 2}",
+    ]
+    assert log.since(LOG_LINES + 3) == []
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_each_board_can_be_shown(name: str) -> None:
+    async def show() -> None:
+        async with open_device(BOARDS[name], runner=inline) as device:
+            hub = Hub([DeviceView("1-1", device)])
+            assert all(hub.first_messages("1-1"))
+            assert merge_patch({}, hub.views["1-1"].state(0.0))
+
+    trio.run(show, clock=trio.testing.MockClock(autojump_threshold=0))

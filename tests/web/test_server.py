@@ -1,0 +1,346 @@
+"""The page's server: whom it refuses, what it serves, and what it does to a device."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from wsproto.connection import Connection, ConnectionType
+from wsproto.events import CloseConnection, Event, TextMessage
+
+from aisrv import digits
+from aisrv.board import Board
+from aisrv.device.device import Device, open_device
+from aisrv.inference.process.inline import inline
+from aisrv.web.device_view import DeviceView
+from aisrv.web.doors import DOORS, LARGEST_BODY, Doors, Target
+from aisrv.web.hub import Hub
+from aisrv.web.server import HEADERS, LARGEST_MESSAGE, NO_TOKEN, PageServer, page_files
+
+TOKEN = "the-token"
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    "Sec-WebSocket-Version": "13",
+}
+
+
+@dataclass
+class Page:
+    """A device whose page is served."""
+
+    device: Device
+    view: DeviceView
+    port: int
+
+    async def ask(
+        self, target: str, method: str = "GET", body: bytes = b"", /, **headers: str
+    ) -> tuple[int, bytes]:
+        """Send a request; return the status and the body of the answer. Names have _ for -."""
+        named = {"Host": f"127.0.0.1:{self.port}"} | {
+            key.replace("_", "-"): value for key, value in headers.items()
+        }
+        if body or method == "POST":
+            named["Content-Length"] = str(len(body))
+        head = "".join(f"{key}: {value}\r\n" for key, value in named.items() if value)
+        answer = await self.send(f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body)
+        status, _, rest = answer.partition(b"\r\n\r\n")
+        return int(status.split()[1]), rest
+
+    async def send(self, data: bytes) -> bytes:
+        stream = await trio.open_tcp_stream("127.0.0.1", self.port)
+        got = b""
+        async with stream:
+            await stream.send_all(data)
+            try:
+                while piece := await stream.receive_some(65536):
+                    got += piece
+            except trio.BrokenResourceError:
+                pass
+        return got
+
+    async def do(self, name: str, body: bytes = b"", /, **values: str) -> tuple[int, str]:
+        query = "&".join(f"{key}={value}" for key, value in {"device": "1-1", **values}.items())
+        status, text = await self.ask(f"/do/{name}?{query}", "POST", body, X_Aisrv_Token=TOKEN)
+        return status, text.decode().strip()
+
+
+@asynccontextmanager
+async def served(board: Board | None = None) -> AsyncIterator[Page]:
+    async with open_device(board, runner=inline) as device, trio.open_nursery() as nursery:
+        view = DeviceView("1-1", device)
+        hub = Hub([view])
+        doors = Doors({"1-1": Target(device, device.usb)})
+        server = PageServer(hub, doors, TOKEN)
+        _, port = await nursery.start(server.serve)
+        await nursery.start(doors.run)
+        nursery.start_soon(hub.run)
+        yield Page(device, view, port)
+        nursery.cancel_scope.cancel()
+
+
+class Socket:
+    """A page's WebSocket, as a client of another project."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._client = Connection(ConnectionType.CLIENT)
+        self._events: list[Event] = []
+        self._text = ""
+
+    async def send(self, text: str) -> None:
+        await self._stream.send_all(self._client.send(TextMessage(data=text)))
+
+    async def event(self) -> Event:
+        while not self._events:
+            data = await self._stream.receive_some(65536)
+            self._client.receive_data(data or None)
+            self._events += self._client.events()
+        return self._events.pop(0)
+
+    async def message(self) -> dict[str, Any]:
+        """The next message of text, as an object."""
+        while True:
+            event = await self.event()
+            if isinstance(event, CloseConnection):
+                raise AssertionError(event)
+            if isinstance(event, TextMessage):
+                self._text += event.data
+                if event.message_finished:
+                    text, self._text = self._text, ""
+                    found: dict[str, Any] = json.loads(text)
+                    return found
+
+
+@asynccontextmanager
+async def opened(page: Page, hello: str | None) -> AsyncIterator[Socket]:
+    stream = await trio.open_tcp_stream("127.0.0.1", page.port)
+    async with stream:
+        head = "".join(f"{key}: {value}\r\n" for key, value in UPGRADE.items())
+        await stream.send_all(f"GET /socket HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\n{head}\r\n".encode())
+        got = b""
+        while b"\r\n\r\n" not in got:
+            got += await stream.receive_some(1)
+        assert got.startswith(b"HTTP/1.1 101 ")
+        socket = Socket(stream)
+        if hello is not None:
+            await socket.send(hello)
+        yield socket
+
+
+def hello(see: str | None = "1-1") -> str:
+    return json.dumps({"token": TOKEN, "see": see})
+
+
+async def test_each_file_of_the_page_is_served_with_the_policy() -> None:
+    async with served() as page:
+        for path, file in page_files().items():
+            answer = await page.send(f"GET {path} HTTP/1.1\r\nHost: localhost:{page.port}\r\n\r\n".encode())
+            head, _, body = answer.partition(b"\r\n\r\n")
+            assert body == file.data, path
+            for name, value in HEADERS:
+                assert name + b": " + value in head.lower().replace(value.lower(), value), name
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:PORT"}, 200),
+        ({"Host": "[::1]:PORT"}, 200),
+        ({"Host": "LOCALHOST:PORT"}, 200),
+        ({"Host": "127.0.0.1"}, 403),
+        ({"Host": "127.0.0.1:1"}, 403),
+        ({"Host": "evil.example:PORT"}, 403),
+        ({"Host": "127.0.0.1:PORT.evil.example"}, 403),
+        ({"Host": "\xff:PORT"}, 403),
+        ({"Origin": "http://127.0.0.1:PORT"}, 200),
+        ({"Origin": "http://localhost:PORT"}, 403),
+        ({"Origin": "https://127.0.0.1:PORT"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Sec_Fetch_Site": "same-origin"}, 200),
+        ({"Sec_Fetch_Site": "cross-site"}, 200),
+    ],
+)
+async def test_names_and_origins(headers: dict[str, str], status: int) -> None:
+    async with served() as page:
+        given = {key: value.replace("PORT", str(page.port)) for key, value in headers.items()}
+        assert (await page.ask("/", **given))[0] == status
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_pages_of_other_sites_do_nothing(site: str) -> None:
+    async with served() as page:
+        asked = await page.ask("/do/reset?device=1-1", "POST", X_Aisrv_Token=TOKEN, Sec_Fetch_Site=site)
+        upgrade = {key.replace("-", "_"): value for key, value in UPGRADE.items()}
+        assert asked[0] == 403
+        assert (await page.ask("/socket", Sec_Fetch_Site=site, **upgrade))[0] == 403
+
+
+@pytest.mark.parametrize("token", ["", "x", TOKEN[:-1], TOKEN + "x", "\xff"])
+async def test_nothing_is_done_without_the_token(token: str) -> None:
+    async with served() as page:
+        assert (await page.ask("/do/infer?device=1-1", "POST", X_Aisrv_Token=token))[0] == 403
+        assert page.device.engines[0].errors == 0
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /nothing HTTP/1.1", 404),
+        (b"GET /../server.py HTTP/1.1", 404),
+        (b"GET /%2e%2e/server.py HTTP/1.1", 404),
+        (b"GET //[ HTTP/1.1", 404),
+        (b"GET http://[::1 HTTP/1.1", 404),
+        (b"GET /do/infer HTTP/1.1", 404),
+        (b"PUT / HTTP/1.1", 405),
+        (b"OPTIONS * HTTP/1.1", 405),
+        (b"GET /socket HTTP/1.1", 426),
+        (b"POST /socket HTTP/1.1\r\nContent-Length: 0", 426),
+        (b"GET /\xff HTTP/1.1", 400),
+        (b"PRI * HTTP/2.0", 405),
+        (b"nonsense", 400),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * 20000, 400),
+        (b"GET / HTTP/1.1\r\nContent-Length: 1", 413),
+    ],
+)
+async def test_requests_that_are_refused(request_: bytes, status: int) -> None:
+    async with served() as page:
+        host = b"Host: 127.0.0.1:%d" % page.port
+        answer = await page.send(request_ + b"\r\n" + host + b"\r\n\r\nx")
+        assert answer.split()[1] == b"%d" % status
+        assert (await page.ask("/"))[0] == 200
+
+
+async def test_two_hosts_are_refused() -> None:
+    async with served() as page:
+        host = f"Host: 127.0.0.1:{page.port}\r\n"
+        assert (await page.send(f"GET / HTTP/1.1\r\n{host}{host}\r\n".encode())).split()[1] == b"400"
+
+
+@pytest.mark.parametrize(
+    "first", ["", "{}", "[]", '{"token": "x", "see": "1-1"}', '{"token": 7, "see": null}', "\0"]
+)
+async def test_a_socket_without_the_token_is_closed(first: str) -> None:
+    async with served() as page, opened(page, first) as socket:
+        event = await socket.event()
+        assert isinstance(event, CloseConnection)
+        assert event.code == NO_TOKEN
+
+
+async def test_a_message_that_is_too_long_ends_the_socket() -> None:
+    async with served() as page, opened(page, hello()) as socket:
+        await socket.message()
+        await socket.send("x" * (LARGEST_MESSAGE + 1))
+        while not isinstance(event := await socket.event(), CloseConnection):
+            pass
+        assert event.code == 1009
+
+
+async def test_the_board_comes_first_then_its_state() -> None:
+    async with served() as page, opened(page, hello()) as socket:
+        board = (await socket.message())["board"]
+        assert board["name"] == "1-1"
+        assert board["tiles"]["1"]["tasks"][2] == "usb_data"
+        assert "log" in await socket.message()
+        state = (await socket.message())["patch"]
+        assert state["cores"]["0.0"]["s"] == "waiting"
+        assert state["cores"]["0.0"]["on"] == "usb_data or spi_buffer"
+
+
+async def test_a_run_changes_what_is_shown() -> None:
+    async with served() as page, opened(page, hello()) as socket:
+        assert await page.do("model", digits.model_bytes()) == (200, "done")
+        image = digits.test_images()[0]
+        assert await page.do("input", image.image) == (200, "done")
+        assert await page.do("infer") == (200, "done")
+        engine: dict[str, Any] = {}
+        while engine.get("n") != 1:
+            engine |= (await socket.message()).get("patch", {}).get("engines", {}).get("0", {})
+        best = max(engine["scores"], key=lambda score: score[1])
+        assert best[0] == image.label
+        assert page.view.pictures()[2, 0][:8] == bytes((2, 0, 8, 0, 8, 0, 0, 0))
+
+
+async def test_the_grid_names_all_devices() -> None:
+    async with served(Board(serial="<b>LAB</b>")) as page, opened(page, hello("grid")) as socket:
+        assert await socket.message() == {"grid": True, "devices": ["1-1"]}
+        assert (await socket.message())["patch"]["devices"]["1-1"]["serial"] == "<b>LAB</b>"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "body", "status", "text"),
+    [
+        ("infer", {}, b"", 409, "START_INFER: "),
+        ("model", {}, b"no model", 409, "SET_MODEL_ARENA: "),
+        ("gpio", {"on": "2"}, b"", 400, "on is a whole number from 0 to 1, not 2"),
+        ("gpio", {}, b"", 400, "on is a whole number from 0 to 1"),
+        ("threshold", {"output": "4", "value": "0"}, b"", 400, "output is a whole number from 0 to 3, not 4"),
+        ("threshold", {"output": "0", "value": "x"}, b"", 400, "value is a whole number from -128 to 127"),
+        ("infer", {"device": "2-9"}, b"", 404, "there is no such device"),
+        ("infer", {"engine": "7"}, b"", 404, "there is no such engine"),
+        ("infer", {"engine": "-1"}, b"", 404, "there is no such engine"),
+        ("infer", {}, b"x", 413, "a body of more than 0 bytes"),
+        ("nothing", {}, b"", 404, "there is no such control"),
+    ],
+)
+async def test_what_a_control_refuses(
+    name: str, values: dict[str, str], body: bytes, status: int, text: str
+) -> None:
+    async with served() as page:
+        found, said = await page.do(name, body, **values)
+        assert (found, said[: len(text)]) == (status, text)
+
+
+SEEN: dict[str, tuple[dict[str, str], Callable[[Device], object], object]] = {
+    "gpio": ({"on": "1"}, lambda device: device.engines[0].gpio.enabled, True),
+    "gpio-mode": ({"max": "1"}, lambda device: device.engines[0].gpio.mode.name, "MAX"),
+    "threshold": (
+        {"output": "2", "value": "-7"},
+        lambda device: device.engines[0].gpio.thresholds,
+        [-128, -128, -7, -128],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+async def test_a_control_is_seen_at_the_device(name: str) -> None:
+    values, seen, wanted = SEEN[name]
+    async with served() as page:
+        assert await page.do(name, **values) == (200, "done")
+        assert seen(page.device) == wanted
+
+
+async def test_a_reset_of_the_bus_reaches_it() -> None:
+    async with served() as page:
+        page.device.usb.reset()
+        assert await page.do("reset") == (200, "done")
+
+
+def test_each_control_has_a_command_or_an_action() -> None:
+    for name, door in DOORS.items():
+        assert (door.command is None) is (door.action is not None), name
+        assert door.most in (0, LARGEST_BODY), name
+
+
+async def test_a_tab_that_is_closed_cancels_no_command() -> None:
+    async with served() as page:
+        for _ in range(20):
+            stream = await trio.open_tcp_stream("127.0.0.1", page.port)
+            data = digits.model_bytes()
+            head = (
+                f"POST /do/model?device=1-1 HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\n"
+                f"X-Aisrv-Token: {TOKEN}\r\nContent-Length: {len(data)}\r\n\r\n"
+            )
+            await stream.send_all(head.encode() + data)
+            await trio.testing.wait_all_tasks_blocked()
+            await stream.aclose()
+        assert await page.do("model", digits.model_bytes()) == (200, "done")
+        assert all(core.trap is None for tile in page.device.node.tiles for core in tile.cores)

@@ -43,6 +43,21 @@ def test_the_library_computes_both(variant: Variant) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_gives_what_numpy_gives(variant: Variant, size: int) -> None:
+    """Also where there is no tflite-micro, as on ARM."""
+    native_first = Fallback(NativeBackend(need_variant(variant)), NumpyBackend())
+    for model, shape in (
+        (lstm(batch=2, steps=3, size=size, units=17, seed=size), (2, 3, size)),
+        (svdf(size=size, units=5, seed=size), (1, size)),
+    ):
+        ours, numpys = loaded(model, native_first), loaded(model, NumpyBackend())
+        for run in range(3):
+            inputs = [random_int8(shape, run)]
+            assert run_network(ours, inputs) == run_network(numpys, inputs)
+
+
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("units", [1, 16, 33])
 def test_lstm_of_any_size(size: int, units: int) -> None:
     model = lstm(batch=2, steps=3, size=size, units=units, seed=size)

@@ -19,7 +19,7 @@ QUICK := $(addprefix tests/,protocol values model terminal xcore engine board ph
 	$(addprefix --ignore=tests/,phy/jacdac host_tools/commands/test_jacdac.py host_tools/exchange/test_jacdac.py) \
 	--ignore=tests/phy/usb/taps
 
-.PHONY: demo test quick lint types compiled unit soak arm package bench docs pictures predictions reference clean
+.PHONY: demo test test-web quick lint types compiled unit soak arm package bench docs pictures predictions reference clean
 
 demo: $(VENV)/.ready
 	$(BIN)/aisrv demo
@@ -49,6 +49,9 @@ quick: compiled
 # The kernels' tests and the demo in an aarch64 Python under QEMU; minutes.
 arm: $(VENV)/.ready
 	.ci/arm
+
+test-web: compiled
+	$(PYTEST) --quiet tests/web tests/integration/test_web_page.py
 
 package: $(VENV)/bin/python
 	.ci/package

@@ -22,6 +22,7 @@ from aisrv.xcore.array import Array, ArrayAbandoned
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.listener import Call
 from aisrv.xcore.select import Case, Event, OnCall, Selection
+from aisrv.xcore.traced import traced_command
 
 
 async def aiengine(
@@ -108,9 +109,14 @@ async def serve_command(
     """Take one command from a client and answer it."""
     command, tensor = await receive_command(c)
     if is_set(command):
-        await _serve_set(engine, c, command, tensor, set_handlers.get(command, _UNKNOWN_SET))
+        serving = _serve_set(engine, c, command, tensor, set_handlers.get(command, _UNKNOWN_SET))
     else:
-        await _serve_get(engine, c, command, tensor, get_handlers.get(command))
+        serving = _serve_get(engine, c, command, tensor, get_handlers.get(command))
+    if c.runtime.tracer is None:
+        await serving
+        return
+    with traced_command(command_name(command), c, c.runtime):
+        await serving
 
 
 def _unknown() -> CommandFailed:

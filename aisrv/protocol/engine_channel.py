@@ -24,7 +24,7 @@ from typing import Final
 
 import trio
 
-from aisrv.protocol.commands import Status
+from aisrv.protocol.commands import Status, command_name
 from aisrv.xcore.array import (
     Array,
     abandon_array,
@@ -258,6 +258,7 @@ def _report_set(tracer: Tracer, client: TracedEnd, engine: TracedEnd, call: Call
     _report_command(tracer, client, engine, call)
     report_array(tracer, client, engine, call.array)
     report_packet(tracer, engine, client, word_to_wire(answer[0]))
+    tracer.command_ended(client.user, command_name(call.first), engine, client.tick)
 
 
 def _report_get(tracer: Tracer, client: TracedEnd, engine: TracedEnd, call: Call, answer: Answer) -> None:
@@ -266,9 +267,11 @@ def _report_get(tracer: Tracer, client: TracedEnd, engine: TracedEnd, call: Call
     report_normal_output(tracer, engine, client, word_to_wire(status))
     if status == _OKAY:
         report_array(tracer, engine, client, data)
+    tracer.command_ended(client.user, command_name(call.first), engine, client.tick)
 
 
 def _report_command(tracer: Tracer, client: TracedEnd, engine: TracedEnd, call: Call) -> None:
+    tracer.command_began(client.user, command_name(call.first), engine, client.tick)
     for word in (call.first, call.second):
         report_normal_output(tracer, client, engine, word_to_wire(word))
 

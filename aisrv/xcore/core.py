@@ -1,12 +1,15 @@
 """Logical cores: a Trio task with a number, a name, and what it waits for."""
 
 from contextvars import ContextVar
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
 from aisrv.xcore.clock import Poll
 from aisrv.xcore.traps import Trap, TrapKind
+
+if TYPE_CHECKING:
+    from aisrv.xcore.runtime import Runtime
 
 _current: ContextVar["Core | None"] = ContextVar("current_core", default=None)
 
@@ -22,13 +25,26 @@ class Resource(Protocol):
 class Core:
     """One logical core of a tile."""
 
-    __slots__ = ("_poll", "has_ended", "name", "number", "task", "tile", "trap", "verb", "waits_on")
+    __slots__ = (
+        "_poll",
+        "has_ended",
+        "name",
+        "number",
+        "runtime",
+        "task",
+        "tile",
+        "trap",
+        "verb",
+        "waits_on",
+    )
 
-    def __init__(self, tile: int, number: int, name: str) -> None:
+    def __init__(self, tile: int, number: int, name: str, runtime: "Runtime") -> None:
         self.tile: Final = tile
         """The tile's number."""
         self.number: Final = number
         self.name: Final = name
+        self.runtime: Final = runtime
+        """What it shares with the other cores and resources of its node."""
         self.task: trio.lowlevel.Task | None = None
         self.verb: str | None = None
         """The verb it is parked in, None while it runs."""

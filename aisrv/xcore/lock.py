@@ -7,6 +7,7 @@ from aisrv.xcore.core import Core, User, check_tile, current_core, current_user
 from aisrv.xcore.pool import Pool
 from aisrv.xcore.report import known_to_use, name_of
 from aisrv.xcore.runtime import Parking, Runtime
+from aisrv.xcore.traced import traced_verb
 from aisrv.xcore.traps import Trap, TrapKind
 
 RESOURCE_TYPE: Final = 5
@@ -17,7 +18,8 @@ class Lock:
 
     def __init__(self, runtime: Runtime, tile: int, pool: Pool) -> None:
         """Create a lock with a number from its tile's pool, which gets it back when the lock is freed."""
-        self._runtime = runtime
+        self.runtime: Final = runtime
+        """What it shares with the other resources of its node."""
         self._tile = tile
         self.number: Final = pool.take()
         self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, self.number)
@@ -29,17 +31,18 @@ class Lock:
         self._owner: User | None = None
         self._waiting: deque[tuple[Parking[None], User]] = deque()
 
+    @traced_verb("lock_acquire")
     async def acquire(self) -> None:
         """Take the lock, or wait for it (`in r, res[lock]`); a cancelled wait leaves the queue."""
         self._check_usable("lock_acquire")
         core = current_core()
         if core is not None and core.tile != self._tile:
             check_tile(self._tile, f"lock_acquire on {self.name}")
-        await self._runtime.begin_verb()
+        await self.runtime.begin_verb()
         if not self._held:
             self._held, self._owner = True, core or current_user()
             return
-        place = (Parking[None](self._runtime), core or current_user())
+        place = (Parking[None](self.runtime), core or current_user())
         self._waiting.append(place)
         await place[0].park("lock_acquire", self, lambda: self._waiting.remove(place))
 
@@ -64,7 +67,7 @@ class Lock:
 
     def free(self) -> None:
         """Give the lock back to its tile; a lock that is held traps. After its node's end: nothing."""
-        if self._runtime.has_ended:
+        if self.runtime.has_ended:
             return
         check_tile(self._tile, f"freer on {self.name}")
         self._check_usable("freer")

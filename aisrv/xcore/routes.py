@@ -143,7 +143,10 @@ class RoutedEnd(VerbRunner):
         super()._withdraw()
         target = self._route
         if isinstance(target, RoutedEnd):
+            excess = target._buffer.queued - BUFFER_TOKENS
             target._buffer.withdraw_past(BUFFER_TOKENS)
+            if self.runtime.tracer is not None and excess > 0:
+                self.runtime.tracer.withdrawn(self, excess, self.tick)
         elif target is None and self._destination is not None:
             claimed = self._switch.find(self._destination)
             if claimed is not None:
@@ -195,12 +198,12 @@ class RoutedEnd(VerbRunner):
                 yield
         self._route = target
         if self.runtime.tracer is not None:
-            self.runtime.tracer.route_opened(self, target)
+            self.runtime.tracer.route_opened(self, target, self.tick)
 
     def _close_route(self, target: "RoutedEnd") -> None:
         self._route = None
         if self.runtime.tracer is not None:
-            self.runtime.tracer.route_closed(self, target)
+            self.runtime.tracer.route_closed(self, target, self.tick)
         target._source = None
         if target._claims:
             target._source, *rest = target._claims
@@ -209,7 +212,7 @@ class RoutedEnd(VerbRunner):
 
     def _deliver(self, target: "RoutedEnd", run: Run) -> None:
         if self.runtime.tracer is not None:
-            self.runtime.tracer.output(self, run)
+            self.runtime.tracer.output(self, run, self.tick)
         target._buffer.push(run)
         if target._steps is not None or target._listener is not None:
             target._tokens_arrived()
@@ -287,7 +290,7 @@ class RoutedEnd(VerbRunner):
     def _taken(self, run: Run, size: int) -> None:
         """Report what was taken off the buffer, and let the sender go on where that made room."""
         if self.runtime.tracer is not None:
-            self.runtime.tracer.input(self, run)
+            self.runtime.tracer.input(self, run, self.tick)
         queued = self._buffer.queued
         if queued <= BUFFER_TOKENS < queued + size and self._source is not None:
             self._switch.step(self._source)
@@ -331,11 +334,11 @@ class RoutedEnd(VerbRunner):
 
     def _report_packet(self, tracer: Tracer, target: "RoutedEnd", data: bytes) -> None:
         if self._route is None:
-            tracer.route_opened(self, target)
+            tracer.route_opened(self, target, self.tick)
         if data:
-            tracer.output(self, data)
-        tracer.output(self, _END)
-        tracer.route_closed(self, target)
+            tracer.output(self, data, self.tick)
+        tracer.output(self, _END, self.tick)
+        tracer.route_closed(self, target, self.tick)
 
     def peer_at_rest(self) -> "RoutedEnd | None":
         """Return the end at the other side of a channel; None where tokens may be on their way."""

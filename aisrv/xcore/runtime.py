@@ -18,7 +18,7 @@ from aisrv.xcore.core import Core, Resource, current_core
 from aisrv.xcore.deadlock_watch import DeadlockWatch
 from aisrv.xcore.report import CoreDeadlock, find_deadlock, line_of, name_of
 from aisrv.xcore.switch import Switch
-from aisrv.xcore.trace import Tracer
+from aisrv.xcore.trace import Tracer, fan_out
 from aisrv.xcore.traps import Deadlock, trap_of
 from aisrv.xcore.waiter import Sleep, Waiter, no_cleanup
 
@@ -55,19 +55,22 @@ class Runtime:
         seed: int | None,
     ) -> None:
         self._nursery = nursery
-        self._name = name
         self._on_trap = on_trap
         self._seed = seed
         self._live: list[Core] = []
         self._outsiders = 0
         self.number: Final = number
         """The node's number."""
+        self.name: Final = name
+        """What tells it from other nodes; may be empty."""
         self.tiles: Final = tiles
         """The number of its tiles."""
         self.switch: Final = switch
         """Its ends are `ChanEnd`s, which are made with a runtime."""
         self.clock: Final = Clock()
+        self._tracers: tuple[Tracer, ...] = ()
         self.tracer: Tracer | None = None
+        """Calls all tracers; None where there is none."""
         self.runnable = 0
         """Cores that run, or wait for something that is sure to come."""
         self.verbs_at_once = 0
@@ -101,12 +104,22 @@ class Runtime:
 
     @contextmanager
     def tracing(self, tracer: Tracer) -> Iterator[Tracer]:
-        """Call the hooks of `tracer` within the block."""
-        previous, self.tracer = self.tracer, tracer
+        """Call the hooks of `tracer`, too, within the block."""
+        self._trace_by((*self._tracers, tracer))
+        tracer.tracing_began(self, self.clock.ticks())
         try:
             yield tracer
         finally:
-            self.tracer = previous
+            self._trace_by(tuple(each for each in self._tracers if each is not tracer))
+            tracer.tracing_ended(self, self.clock.ticks())
+
+    def _trace_by(self, tracers: tuple[Tracer, ...]) -> None:
+        self._tracers = tracers
+        self.tracer = fan_out(tracers)
+
+    def tick_of(self, core: Core | None) -> int:  # noqa: ARG002 - other classes give each core its own
+        """Return the tick at which a core is, or a task outside of any core."""
+        return self.clock.ticks()
 
     @contextmanager
     def outside_world(self) -> Iterator[None]:
@@ -135,7 +148,7 @@ class Runtime:
     ) -> None:
         core.enter()
         if self.tracer is not None:
-            self.tracer.core_started(core)
+            self.tracer.core_started(core, self.tick_of(core))
         try:
             await function(*args)
         except trio.Cancelled as cancelled:
@@ -157,7 +170,7 @@ class Runtime:
             self._live.remove(core)
             self.runnable -= 1
             if self.tracer is not None:
-                self.tracer.core_ended(core)
+                self.tracer.core_ended(core, self.tick_of(core))
             self._check_deadlock()
 
     async def begin_verb(self) -> None:
@@ -191,7 +204,7 @@ class Runtime:
         core.verb, core.waits_on = verb, resource
         self.runnable -= 1
         if self.tracer is not None:
-            self.tracer.parked(core, verb, resource)
+            self.tracer.waits(core, verb, resource, self.tick_of(core))
         if self.runnable <= self._watch_below:
             if self._watch is not None:
                 self._watch_below = 0
@@ -199,11 +212,12 @@ class Runtime:
             self._check_deadlock()
 
     def core_woken(self, core: Core) -> None:
-        """Count a core in again."""
-        core.verb, core.waits_on = None, None
-        self.runnable += 1
+        """Count a core in again that was counted out: a timed wait is not, and only reported."""
+        if core.verb is not None:
+            core.verb, core.waits_on = None, None
+            self.runnable += 1
         if self.tracer is not None:
-            self.tracer.woken(core)
+            self.tracer.woken(core, self.tick_of(core))
 
     def report(self) -> str:
         """Describe what each core waits for, who could wake it, and which are halted, a line each."""
@@ -254,7 +268,7 @@ class Runtime:
         core.trap = trap
         self._halted.append(core)
         if self.tracer is not None:
-            self.tracer.core_trapped(core, trap)
+            self.tracer.core_trapped(core, trap, self.tick_of(core))
         place = f" in {trap.place}" if trap.place else ""
         note = f"{self._prefix}{core} trapped at tick {self.clock.ticks()}{place}"
         if self._on_trap == "raise":
@@ -270,7 +284,7 @@ class Runtime:
     @property
     def _prefix(self) -> str:
         """Begins what is logged, where several nodes are to be told apart."""
-        return f"{self._name}: " if self._name else ""
+        return f"{self.name}: " if self.name else ""
 
 
 class Parking(Waiter[T]):
@@ -305,9 +319,13 @@ class Parking(Waiter[T]):
         task = current_task()
         self._runtime.verb_parks()
         self.user = core = current_core()
-        if core is not None and not timed and core.task is task:
-            self._core = core  # a child task parks alone: its core itself may well be running
-            self._runtime.core_parked(core, verb, resource)
+        if core is not None and core.task is task:  # a child task parks alone: its core may well be running
+            if not timed:
+                self._core = core
+                self._runtime.core_parked(core, verb, resource)
+            elif (tracer := self._runtime.tracer) is not None:
+                self._core = core
+                tracer.waits(core, verb, resource, self._runtime.tick_of(core))
         return self._sleep(task, withdraw)
 
     def _leave(self) -> None:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import trio
 from msgspec import Struct
@@ -14,6 +14,7 @@ from aisrv.xcore.listener import Answer, Call, Listener
 from aisrv.xcore.report import WokenByCores, wakers_of
 from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.timer import TimerAfter
+from aisrv.xcore.traced import traced_verb
 from aisrv.xcore.traps import XcoreError
 
 logger = logging.getLogger(__name__)
@@ -89,8 +90,9 @@ class Selection:
         self._events = tuple(case.event if isinstance(case, Case) else case for case in cases)
         if not self._events:
             raise SelectError("a select must have a case")
-        self._runtime = self._events[0].runtime
-        self._parking: Parking[Any] = Parking(self._runtime)
+        self.runtime: Final = self._events[0].runtime
+        """What its events share with the other resources of their node."""
+        self._parking: Parking[Any] = Parking(self.runtime)
         self._of_tiles = [event for event in self._events if isinstance(event, ChanEnd | TimerAfter)]
         self._entered_by: Core | None = None
         self._timed = any(isinstance(event, TimerAfter) for event in self._events)
@@ -104,23 +106,25 @@ class Selection:
         """Name of what a core in it waits for, as deadlock reports give it."""
         return " or ".join(event.name for event in self._enabled()) or "no case whose guard holds"
 
+    @traced_verb("select")
     async def wait(self) -> Event:
         """Wait for an event and return it; of several that are ready any one, or the first where ordered.
 
         Nothing is consumed: the caller goes on with an input on the resource returned.
         """
-        await self._runtime.begin_verb()
+        await self.runtime.begin_verb()
         self._check_tiles()
         events = self._enabled()
         return self._choose(events) or await self._wait_for(events)
 
+    @traced_verb("select")
     async def wait_or_default(self) -> Event | None:
         """Return a ready event, or None for the default case, after letting other tasks run.
 
         On virtual time the second default in a row at one tick takes time, see `Poll`. An event ends that at
         once, and is for the next turn.
         """
-        runtime = self._runtime
+        runtime = self.runtime
         await runtime.begin_verb()
         self._check_tiles()
         events = self._enabled()
@@ -139,7 +143,7 @@ class Selection:
     async def _let_time_pass(self, events: Sequence[Event], ticks: int) -> None:
         """Let virtual time pass, up to the next event at most."""
         if self._choose(events) is None:
-            clock = self._runtime.clock
+            clock = self.runtime.clock
             with trio.move_on_at(clock.deadline(clock.ticks() + ticks)):
                 await self._wait_for(events, timed=True)
 
@@ -212,7 +216,7 @@ class Selection:
         ready = [event for event in events if event.ready]
         if not ready:
             return None
-        return ready[0] if self._ordered or len(ready) == 1 else self._runtime.random.choice(ready)
+        return ready[0] if self._ordered or len(ready) == 1 else self.runtime.random.choice(ready)
 
     async def _wait_for(self, events: Sequence[Event], *, timed: bool = False) -> Any:  # noqa: ANN401 - an Event
         """Park until an event comes; a deadline among the events counts as one.

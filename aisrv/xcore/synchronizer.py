@@ -6,6 +6,7 @@ from aisrv.xcore.core import Core, User, check_tile, current_user
 from aisrv.xcore.pool import Pool
 from aisrv.xcore.report import known_to_use, name_of
 from aisrv.xcore.runtime import Parking, Runtime
+from aisrv.xcore.traced import traced_verb
 from aisrv.xcore.traps import Trap, TrapKind
 
 RESOURCE_TYPE: Final = 3
@@ -16,7 +17,8 @@ class Synchronizer:
 
     def __init__(self, runtime: Runtime, tile: int, pool: Pool, members: int) -> None:
         """Create a barrier for `members` cores, with a number from its tile's pool."""
-        self._runtime = runtime
+        self.runtime: Final = runtime
+        """What it shares with the other resources of its node."""
         self._tile = tile
         self._members = members
         self.number: Final = pool.take()
@@ -28,6 +30,7 @@ class Synchronizer:
         self._waiting: list[tuple[Parking[None], User]] = []
         self._known: list[Core] = []
 
+    @traced_verb("sync")
     async def synchronize(self) -> None:
         """Wait until all members are here (`msync`, `ssync`); a cancelled wait counts as not here.
 
@@ -35,7 +38,7 @@ class Synchronizer:
         already, by a child task, with RESOURCE_DEP.
         """
         self._check_usable("sync")
-        await self._runtime.begin_verb()
+        await self.runtime.begin_verb()
         user = current_user()
         if isinstance(user, Core):
             self._check_member(user)
@@ -44,7 +47,7 @@ class Synchronizer:
             for parking, _ in waiting:
                 parking.wake(None)
             return
-        place = (Parking[None](self._runtime), user)
+        place = (Parking[None](self.runtime), user)
         self._waiting.append(place)
         await place[0].park("sync", self, lambda: self._waiting.remove(place))
 
@@ -72,7 +75,7 @@ class Synchronizer:
 
     def free(self) -> None:
         """Give it back to its tile; one at which a core waits traps. After its node's end: nothing."""
-        if self._runtime.has_ended:
+        if self.runtime.has_ended:
             return
         self._check_usable("freer")
         if self._waiting:

@@ -10,6 +10,7 @@ from aisrv.xcore.core import User, check_tile, current_core, current_user
 from aisrv.xcore.pool import Pool
 from aisrv.xcore.report import name_of
 from aisrv.xcore.runtime import Runtime
+from aisrv.xcore.traced import traced_verb, traced_wait
 from aisrv.xcore.traps import Trap, TrapKind
 
 RESOURCE_TYPE: Final = 1
@@ -46,12 +47,13 @@ class Timer:
         self._check_usable("setd")
         return TimerAfter(self, time)
 
+    @traced_verb("in")
     async def wait_after(self, time: int) -> int:
         """Wait until the timer is after `time` and read it; a checkpoint even where it is already."""
         event = self.after(time)
         await self.runtime.begin_verb()
         with self.in_use("in"):
-            await trio.sleep_until(event.deadline)
+            await traced_wait(trio.sleep_until(event.deadline), "in", self)
         return self.now()
 
     def free(self) -> None:

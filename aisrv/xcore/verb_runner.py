@@ -79,6 +79,11 @@ class VerbRunner:
         """The core that uses the end, as far as is known; None for a program outside of the node."""
         return self._user
 
+    @property
+    def tick(self) -> int:
+        """Tick at which its user is; for tracers."""
+        return self.runtime.tick_of(self._user)
+
     def assign(self, core: Core) -> None:
         """Note which core is to use the end, for reports; no core of another tile can."""
         if core.tile == self.tile:
@@ -117,6 +122,9 @@ class VerbRunner:
             self._check_usable(verb)
         self._user = core
         self._steps = steps
+        tracer = self.runtime.tracer
+        if tracer is not None:
+            tracer.verb_began(core, verb, self, self.tick)
         self._switch.step(self)
         try:
             if self._steps is not None:
@@ -128,6 +136,9 @@ class VerbRunner:
         except Trap as trap:
             trap.place = trap.place or f"{verb} on {self.name}"
             raise
+        finally:
+            if tracer is not None:
+                tracer.verb_ended(core, verb, self, self.runtime.tick_of(core))
         self.runtime.verbs_at_once += 1
         result, self._result = self._result, None
         return result

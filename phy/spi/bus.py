@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Protocol
 import trio
 from msgspec import Struct
 
+from aisrv.xcore.traced import traced_wait
 from aisrv.xcore.waiter import Waiter
 
 LARGEST_MESSAGE: Final = 1024 * 1024
@@ -78,6 +79,8 @@ class SpiBus:
     """One slave on its bus."""
 
     def __init__(self) -> None:
+        self.name: Final = "SPI bus"
+        """Name for reports."""
         self._pending: deque[PendingMessage] = deque()
         self._slave: Waiter[None] = Waiter()
         self._selected = False  # once all that is pending is done
@@ -124,7 +127,7 @@ class SpiBus:
     async def next_message(self) -> PendingMessage:
         """Wait for a message; `answer` must follow without any wait in between."""
         while not self._pending:
-            await self._slave.wait()
+            await traced_wait(self._slave.wait(), "next_message", self)
         return self._pending.popleft()
 
     def answer(self, message: PendingMessage, miso: list[bytes]) -> None:

@@ -12,6 +12,7 @@ import trio
 
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
 from aisrv.protocol.usb_descriptors import Descriptors, SetupPacket
+from aisrv.xcore.traced import traced_wait
 from aisrv.xcore.waiter import Waiter
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import InEndpoint, OutEndpoint
@@ -89,6 +90,8 @@ class UsbBus:
 
     def __init__(self, descriptors: Descriptors) -> None:
         self.descriptors: Final = descriptors
+        self.name: Final = "endpoint 0"
+        """Name for reports of what endpoint 0 waits for."""
         self.out_endpoint: Final = OutEndpoint(ENDPOINT_OUT)
         self.in_endpoint: Final = InEndpoint(ENDPOINT_IN)
         self.endpoints: Final[dict[int, Endpoint]] = {
@@ -174,7 +177,7 @@ class UsbBus:
         """Wait for a control transfer."""
         if self._control:
             return self._control.popleft()
-        return await self._ep0.wait()
+        return await traced_wait(self._ep0.wait(), "get_setup", self)
 
     def configure(self, value: int) -> None:
         """Enter the configuration `value`, or leave it if 0. Transfers in progress are dropped."""

@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 import trio
 
 from aisrv.protocol.commands import PACKET_SIZE
+from aisrv.xcore.traced import traced_wait
 from aisrv.xcore.waiter import Waiter
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
@@ -35,6 +36,8 @@ class _Endpoint(ABC, Generic[R]):
 
     def __init__(self, address: int) -> None:
         self.address: Final = address
+        self.name: Final = f"endpoint 0x{address:02x}"
+        """Name for reports."""
         self._urbs: deque[R] = deque()
         self._firmware: Waiter[Any] = Waiter()
         self._halted = False
@@ -94,7 +97,7 @@ class _Endpoint(ABC, Generic[R]):
         """Wait until the host has cleared the halt. Raises UsbReset."""
         self.check_reset()
         if self._halted:
-            await self._firmware.wait(self._forget)
+            await traced_wait(self._firmware.wait(self._forget), "wait_halt_cleared", self)
 
     def check_reset(self) -> None:
         """Raise UsbReset if one has come since the last call."""
@@ -111,7 +114,7 @@ class _Endpoint(ABC, Generic[R]):
 
     def _take_reset(self) -> UsbReset:
         self._reset = False
-        return UsbReset(f"endpoint 0x{self.address:02x} was reset")
+        return UsbReset(f"{self.name} was reset")
 
     def _wake(self, result: object = None) -> None:
         self._forget()
@@ -169,7 +172,7 @@ class OutEndpoint(_Endpoint[OutUrb]):
                 return packets
         self._wanted = limit
         self._moved = 0
-        got: Packets = await self._firmware.wait(self._forget)
+        got: Packets = await traced_wait(self._firmware.wait(self._forget), "get_buffer", self)
         return got
 
     def _serve(self) -> None:
@@ -226,7 +229,7 @@ class InEndpoint(_Endpoint[InUrb]):
         self._serve()
         if self._sending:
             self._moved = 0
-            await self._firmware.wait(self._forget)
+            await traced_wait(self._firmware.wait(self._forget), "set_buffer", self)
             return
         self._moved += len(data)
         if self._moved > AT_ONCE:

@@ -11,7 +11,8 @@ from tests.support.programs import missing
 
 TUTORIALS = sorted((ROOT / "docs/start").glob("*.md"))
 EXAMPLES = [ROOT / "docs/guides" / f"{name}.md" for name in ("jacdac", "relocatable", "run-graphs")]
-PAGES = [ROOT / "README.md", *TUTORIALS, *EXAMPLES]
+INSIDE = [ROOT / "docs/inside/tracer.md"]
+PAGES = [ROOT / "README.md", *TUTORIALS, *EXAMPLES, *INSIDE]
 RUN_OR_READ = {"console", "sh", "text"}
 """What a block of a tutorial may be, without a title: commands that are run, and those that no test can."""
 

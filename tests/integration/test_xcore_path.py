@@ -158,7 +158,7 @@ class Reads(Tracer):
     def __init__(self) -> None:
         self.requests: list[bytes] = []
 
-    def output(self, end: TracedEnd, run: Run) -> None:
+    def output(self, end: TracedEnd, run: Run, tick: int) -> None:
         if isinstance(run, bytes) and len(run) == 12:
             self.requests.append(run)
 

@@ -123,7 +123,7 @@ class TokenTrace(Tracer):
         self.sent: list[tuple[str, Run]] = []
         self._labels: dict[TracedEnd, str] = {end: label for label, end in labels.items()}
 
-    def output(self, end: TracedEnd, run: Run) -> None:
+    def output(self, end: TracedEnd, run: Run, tick: int) -> None:
         label = self._labels[end]
         if isinstance(run, bytes) and self.sent and self.sent[-1][0] == label:
             before = self.sent[-1][1]
@@ -142,16 +142,16 @@ class EndTrace(Tracer):
     def _add(self, end: TracedEnd, *what: Any) -> None:
         self.hooks.setdefault(end.name, []).append(what)
 
-    def output(self, end: TracedEnd, run: Run) -> None:
+    def output(self, end: TracedEnd, run: Run, tick: int) -> None:
         self._add(end, "output", run)
 
-    def input(self, end: TracedEnd, run: Run) -> None:
+    def input(self, end: TracedEnd, run: Run, tick: int) -> None:
         self._add(end, "input", run)
 
-    def route_opened(self, source: TracedEnd, destination: TracedEnd) -> None:
+    def route_opened(self, source: TracedEnd, destination: TracedEnd, tick: int) -> None:
         self._add(source, "opened", destination.name)
 
-    def route_closed(self, source: TracedEnd, destination: TracedEnd) -> None:
+    def route_closed(self, source: TracedEnd, destination: TracedEnd, tick: int) -> None:
         self._add(source, "closed", destination.name)
 
 

@@ -18,7 +18,7 @@ class Wiretap(Tracer):
     def __init__(self) -> None:
         self._sent: dict[int, list[Run]] = {}
 
-    def output(self, end: TracedEnd, run: Run) -> None:
+    def output(self, end: TracedEnd, run: Run, tick: int) -> None:
         self._sent.setdefault(end.resource_id, []).append(run)
 
     def sent(self, end: ChanEnd) -> str:

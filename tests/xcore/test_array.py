@@ -251,7 +251,7 @@ class TokenRuns(Tracer):
     def __init__(self) -> None:
         self.sizes: list[int] = []
 
-    def output(self, end: TracedEnd, run: Run) -> None:
+    def output(self, end: TracedEnd, run: Run, tick: int) -> None:
         self.sizes.append(1 if isinstance(run, int) else len(run))
 
 

@@ -123,7 +123,7 @@ class _Wakes(Tracer):
     def __init__(self) -> None:
         self.wakes = 0
 
-    def woken(self, core: Core) -> None:
+    def woken(self, core: Core, tick: int) -> None:
         self.wakes += 1
 
 

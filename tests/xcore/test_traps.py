@@ -163,7 +163,7 @@ def test_the_tracer_hears_of_a_trap(on_trap: str) -> None:
     heard: list[tuple[str, str]] = []
 
     class Listener(Tracer):
-        def core_trapped(self, core: Core, trap: Trap) -> None:
+        def core_trapped(self, core: Core, trap: Trap, tick: int) -> None:
             heard.append((str(core), str(trap)))
 
     @simulated

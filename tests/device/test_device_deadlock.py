@@ -189,8 +189,8 @@ async def test_core_that_waits_on_a_bus_is_reported_as_waiting() -> None:
     async with open_device(runner=inline) as device:
         await settle()
         lines = [line.strip().partition(": ")[2] for line in device.node.report().splitlines()]
-        assert "get_setup on UsbBus" in lines
-        assert "get_buffer on OutEndpoint" in lines
+        assert "get_setup on endpoint 0" in lines
+        assert "get_buffer on endpoint 0x01" in lines
 
 
 def test_sigquit_prints_the_report(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ CORES = (
         (Peer(1, "usb_data"), Peer(1, "spi_buffer"), Peer(0, "left", True)),
     ),
     CoreStatus(1, "blink", CoreState.WAITING, "blink"),
-    CoreStatus(4, "usb_ep0", CoreState.WAITING, "get_setup", "UsbBus"),
+    CoreStatus(4, "usb_ep0", CoreState.WAITING, "get_setup", "endpoint 0"),
     CoreStatus(2, "busy", CoreState.RUNNING),
     CoreStatus(3, "broken", CoreState.HALTED, trap="inct on chanend 0x80000302: ECALL (8): gives up"),
 )
@@ -80,7 +80,7 @@ def test_whole_view_of_a_device() -> None:
         "tile  core  task        call             waits for",
         "0     0     aiengine 0  select           usb_data, spi_buffer of tile 1 or left (halted) of tile 0",
         "0     1     blink       blink            -",
-        "0     4     usb_ep0     get_setup        UsbBus",
+        "0     4     usb_ep0     get_setup        endpoint 0",
         "0     2     busy                         running",
         "0     3     broken                       halted in inct on chanend 0x80000302: ECALL (8): gives up",
         "1     0     XUD                          set aside",

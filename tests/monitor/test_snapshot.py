@@ -158,7 +158,7 @@ async def test_data_that_are_due_are_what_the_task_waits_for() -> None:
         status = await sole_snapshot(watched)
         engine, data_task = status.tiles[0].cores[0], status.tiles[1].cores[2]
         assert (engine.verb, engine.waits_on) == ("receive_array", "chanend 0x80000002")
-        assert (data_task.verb, data_task.waits_on) == ("get_buffer", "OutEndpoint")
+        assert (data_task.verb, data_task.waits_on) == ("get_buffer", "endpoint 0x01")
 
 
 async def test_a_model_that_is_gone_takes_its_outputs_along() -> None:

@@ -38,13 +38,13 @@ class Core:
         "waits_on",
     )
 
-    def __init__(self, tile: int, number: int, name: str, runtime: "Runtime") -> None:
+    def __init__(self, tile: int, number: int, name: str) -> None:
         self.tile: Final = tile
         """The tile's number."""
         self.number: Final = number
         self.name: Final = name
-        self.runtime: Final = runtime
-        """What it shares with the other cores and resources of its node."""
+        self.runtime: Runtime | None = None
+        """What it shares with the other cores and resources of its node, while its task runs."""
         self.task: trio.lowlevel.Task | None = None
         self.verb: str | None = None
         """The verb it is parked in, None while it runs."""
@@ -65,9 +65,10 @@ class Core:
             self._poll = Poll()
         return self._poll
 
-    def enter(self) -> None:
-        """Register the running task as this core."""
+    def enter(self, runtime: "Runtime") -> None:
+        """Register the running task as this core, in the node of a `runtime`."""
         _current.set(self)
+        self.runtime = runtime
         self.task = trio.lowlevel.current_task()
 
 

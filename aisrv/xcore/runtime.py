@@ -146,7 +146,7 @@ class Runtime:
     async def _run_core(
         self, core: Core, owner: CoreOwner, function: Callable[[*Ts], Awaitable[object]], *args: *Ts
     ) -> None:
-        core.enter()
+        core.enter(self)
         if self.tracer is not None:
             self.tracer.core_started(core, self.tick_of(core))
         try:
@@ -166,11 +166,12 @@ class Runtime:
         else:
             owner.release_core(core)
         finally:
-            core.has_ended, core.task = True, None  # its task has the core in its context: a cycle
+            core.has_ended = True
             self._live.remove(core)
             self.runnable -= 1
             if self.tracer is not None:
                 self.tracer.core_ended(core, self.tick_of(core))
+            core.task = core.runtime = None  # its task has the core in its context: a cycle
             self._check_deadlock()
 
     async def begin_verb(self) -> None:

@@ -120,7 +120,7 @@ class Tile:
         `name` is what reports call it.
         """
         check_tile(self.number, "getr of a logical core")
-        core = self._classes.core(self.number, self._cores.take(), name, self.runtime)
+        core = self._classes.core(self.number, self._cores.take(), name)
         self._taken[core.number] = core
         return core
 

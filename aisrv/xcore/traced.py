@@ -65,14 +65,17 @@ def traced_command(command: str, end: TracedEnd, runtime: Runtime) -> Iterator[N
 def traced_wait(wait: Awaitable[T], verb: str, resource: Resource) -> Awaitable[T]:
     """Report that the running core, in `verb`, waits for a resource outside of its node, while it awaits."""
     core = current_core()
-    if core is None or (tracer := core.runtime.tracer) is None or core.task is not current_task():
+    if core is None or (runtime := core.runtime) is None or runtime.tracer is None:
+        return wait
+    if core.task is not current_task():
         return wait  # a child task waits alone: its core may well be running
-    return _traced_wait(wait, verb, resource, core, tracer)
+    return _traced_wait(wait, verb, resource, core, runtime)
 
 
-async def _traced_wait(wait: Awaitable[T], verb: str, resource: Resource, core: Core, tracer: Tracer) -> T:
-    tracer.waits(core, verb, resource, core.runtime.tick_of(core))
+async def _traced_wait(wait: Awaitable[T], verb: str, resource: Resource, core: Core, runtime: Runtime) -> T:
+    tracer = runtime.tracer or Tracer()
+    tracer.waits(core, verb, resource, runtime.tick_of(core))
     try:
         return await wait
     finally:
-        tracer.woken(core, core.runtime.tick_of(core))
+        tracer.woken(core, runtime.tick_of(core))

@@ -145,7 +145,7 @@ async def test_errors_that_no_host_has_read() -> None:
         status = await sole_snapshot(watched)
         assert status.engines == (replace(IDLE_ENGINE, errors=Status.ERROR_NO_MODEL),)
         halted = status.tiles[1].cores[2]
-        assert halted == CoreStatus(2, "usb_data", WAITING, "wait_halt_cleared", "OutEndpoint")
+        assert halted == CoreStatus(2, "usb_data", WAITING, "wait_halt_cleared", "endpoint 0x01")
 
 
 async def test_data_that_are_due_are_what_the_task_waits_for() -> None:

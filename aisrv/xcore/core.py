@@ -1,15 +1,12 @@
 """Logical cores: a Trio task with a number, a name, and what it waits for."""
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import trio
 
 from aisrv.xcore.clock import Poll
 from aisrv.xcore.traps import Trap, TrapKind
-
-if TYPE_CHECKING:
-    from aisrv.xcore.runtime import Runtime
 
 _current: ContextVar["Core | None"] = ContextVar("current_core", default=None)
 
@@ -25,26 +22,13 @@ class Resource(Protocol):
 class Core:
     """One logical core of a tile."""
 
-    __slots__ = (
-        "_poll",
-        "has_ended",
-        "name",
-        "number",
-        "runtime",
-        "task",
-        "tile",
-        "trap",
-        "verb",
-        "waits_on",
-    )
+    __slots__ = ("_poll", "has_ended", "name", "number", "task", "tile", "trap", "verb", "waits_on")
 
     def __init__(self, tile: int, number: int, name: str) -> None:
         self.tile: Final = tile
         """The tile's number."""
         self.number: Final = number
         self.name: Final = name
-        self.runtime: Runtime | None = None
-        """What it shares with the other cores and resources of its node, while its task runs."""
         self.task: trio.lowlevel.Task | None = None
         self.verb: str | None = None
         """The verb it is parked in, None while it runs."""
@@ -65,10 +49,9 @@ class Core:
             self._poll = Poll()
         return self._poll
 
-    def enter(self, runtime: "Runtime") -> None:
-        """Register the running task as this core, in the node of a `runtime`."""
+    def enter(self) -> None:
+        """Register the running task as this core."""
         _current.set(self)
-        self.runtime = runtime
         self.task = trio.lowlevel.current_task()
 
 

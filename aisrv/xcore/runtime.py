@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol, TypeVar, TypeVarTuple
 
@@ -31,6 +32,9 @@ MAX_VERBS_PER_TURN: Final = 256
 ALL_CORES: Final = 1 << 30
 """More cores than there are."""
 OnTrap = Literal["raise", "halt"]
+
+
+_running_in: ContextVar["Runtime | None"] = ContextVar("current_runtime", default=None)
 
 
 class CoreOwner(Protocol):
@@ -146,7 +150,8 @@ class Runtime:
     async def _run_core(
         self, core: Core, owner: CoreOwner, function: Callable[[*Ts], Awaitable[object]], *args: *Ts
     ) -> None:
-        core.enter(self)
+        core.enter()
+        _running_in.set(self)
         if self.tracer is not None:
             self.tracer.core_started(core, self.tick_of(core))
         try:
@@ -171,7 +176,7 @@ class Runtime:
             self.runnable -= 1
             if self.tracer is not None:
                 self.tracer.core_ended(core, self.tick_of(core))
-            core.task = core.runtime = None  # its task has the core in its context: a cycle
+            core.task = None  # its task has the core in its context: a cycle
             self._check_deadlock()
 
     async def begin_verb(self) -> None:
@@ -286,6 +291,10 @@ class Runtime:
     def _prefix(self) -> str:
         """Begins what is logged, where several nodes are to be told apart."""
         return f"{self.name}: " if self.name else ""
+
+
+current_runtime: Final = _running_in.get
+"""Return the runtime of the node whose core the running task is, None outside of any core."""
 
 
 class Parking(Waiter[T]):

@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from trio.lowlevel import current_task
 
 from aisrv.xcore.core import Core, Resource, current_core
-from aisrv.xcore.runtime import Runtime
+from aisrv.xcore.runtime import Runtime, current_runtime
 from aisrv.xcore.trace import TracedEnd, Tracer
 
 T = TypeVar("T")
@@ -64,10 +64,11 @@ def traced_command(command: str, end: TracedEnd, runtime: Runtime) -> Iterator[N
 
 def traced_wait(wait: Awaitable[T], verb: str, resource: Resource) -> Awaitable[T]:
     """Report that the running core, in `verb`, waits for a resource outside of its node, while it awaits."""
-    core = current_core()
-    if core is None or (runtime := core.runtime) is None or runtime.tracer is None:
+    runtime = current_runtime()
+    if runtime is None or runtime.tracer is None:
         return wait
-    if core.task is not current_task():
+    core = current_core()
+    if core is None or core.task is not current_task():
         return wait  # a child task waits alone: its core may well be running
     return _traced_wait(wait, verb, resource, core, runtime)
 

@@ -22,7 +22,7 @@ class TracedNode(Protocol):
 
     @property
     def name(self) -> str:
-        """What tells it from other nodes; may be empty."""
+        """Name that tells it from other nodes; may be empty."""
 
     @property
     def cores(self) -> tuple[Core, ...]:

@@ -120,9 +120,14 @@ def _request(
     from aisrv.evaluate.figures import TaskSettings
     from aisrv.evaluate.request import ENGINE, Request
 
-    on = run_options.on or ENGINE
+    on = run_options.on or (ENGINE if run_options.devices is None else "device")
     if on == "device":
         on = "virtual"
+    devices = run_options.devices or 1
+    if devices > 1 and not on.startswith("virtual"):
+        raise click.UsageError(f"--devices is for virtual devices, not for --on {on}")
+    if devices > 1 and clusters.address is not None:
+        raise click.UsageError("--devices are of this machine, --dask runs on others: leave one out")
     task = TaskSettings(
         figures.task, figures.top, figures.curves, figures.score, figures.mlperf, figures.metrics
     )
@@ -145,6 +150,7 @@ def _request(
         output.parts,
         clusters.shard,
         _cluster(clusters, on),
+        devices,
     )
 
 

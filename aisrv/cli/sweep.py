@@ -14,6 +14,9 @@ from aisrv.terminal.file_types import FILE, NEW_FILE, write_files
 if TYPE_CHECKING:
     from aisrv.evaluate.sweep.sweep import SweepResult
 
+_RUN: Final = click.Path(file_okay=False, path_type=Path)
+"""The folder of a sweep: accuracies are named by what they depend on, so that no other is overwritten."""
+
 NOT_MET: Final = 1
 USAGE: Final = 2
 
@@ -33,7 +36,8 @@ class _SweepFailed(click.ClickException):
 @click.option(
     "--processes", type=click.IntRange(1, 1024), help="Engine processes. [default: one for each processor]"
 )
-def sweep(file: Path, html: Path | None, as_json: bool, processes: int | None) -> None:
+@click.option("--out", type=_RUN, help="Folder that keeps all, and goes on where it ended.")
+def sweep(file: Path, html: Path | None, as_json: bool, processes: int | None, out: Path | None) -> None:
     """Find out which boards run models fast enough, and right enough.
 
     SWEEP.toml names models, boards, and lists of clocks, threads, arenas and memories; each value is tried
@@ -48,6 +52,7 @@ def sweep(file: Path, html: Path | None, as_json: bool, processes: int | None) -
     Examples:
       aisrv sweep sweep.toml
       aisrv sweep sweep.toml --html sweep.html
+      aisrv sweep sweep.toml --out sweeps/boards
       aisrv sweep sweep.toml --json > sweep.json
 
     \b
@@ -64,12 +69,15 @@ def sweep(file: Path, html: Path | None, as_json: bool, processes: int | None) -
       accuracy = 0.9
     """
     from aisrv.evaluate.errors import EvaluateError
+    from aisrv.evaluate.sweep.folder import SweepFolder
     from aisrv.evaluate.sweep.settings import load_sweep
     from aisrv.evaluate.sweep.sweep import run_sweep
 
     try:
         count = processes or len(os.sched_getaffinity(0))
-        result = run_sweep(load_sweep(file), count, lambda _name: Progress().show)
+        loaded = load_sweep(file)
+        folder = None if out is None else SweepFolder(out)
+        result = run_sweep(loaded, count, lambda _name: Progress().show, folder)
     except EvaluateError as error:
         raise _SweepFailed(str(error), getattr(error, "exit_code", USAGE)) from None
     except OSError as error:
@@ -77,6 +85,8 @@ def sweep(file: Path, html: Path | None, as_json: bool, processes: int | None) -
         raise _SweepFailed(f"{name}{error.strerror or error}", USAGE) from None
     finally:
         Progress.clear()
+    if out is not None:
+        _keep(result, out)
     _show(result, html, as_json=as_json)
     if result.interrupted:
         click.echo("interrupted: this is what was done until then", err=True)
@@ -85,6 +95,15 @@ def sweep(file: Path, html: Path | None, as_json: bool, processes: int | None) -
         click.echo(f"stopped after {result.sweep.stop.minutes:g} minutes", err=True)
     if result.asks and result.smallest is None:
         raise SystemExit(NOT_MET)
+
+
+def _keep(result: "SweepResult", folder: Path) -> None:
+    """Write the result and the report into the folder of the sweep."""
+    from aisrv.evaluate.sweep.export import values
+    from aisrv.evaluate.sweep.report import to_html
+
+    content = json.dumps(values(result), indent=1, ensure_ascii=False) + "\n"
+    write_files({folder / "result.json": content, folder / "report.html": to_html(result)})
 
 
 def _show(result: "SweepResult", html: Path | None, *, as_json: bool) -> None:

@@ -36,6 +36,7 @@ from aisrv.evaluate.running.device_run import (
     open_virtual_server,
     run_on_device,
 )
+from aisrv.evaluate.running.devices_run import DevicesRun
 from aisrv.evaluate.running.local_run import LocalRun, LocalSettings
 from aisrv.inference.packages import missing_package
 from aisrv.protocol.engine_kind import EngineKind
@@ -165,6 +166,19 @@ def run(
         if local.was_killed:
             raise KeyboardInterrupt
         interrupted = local.was_stopped
+    elif request.devices > 1:
+        devices = DevicesRun(
+            request.on,
+            request.devices,
+            loaded.file.data,
+            loaded.data,
+            loaded.preparation,
+            answers,
+            len(loaded.outputs),
+            watch.done,
+        )
+        trio.run(devices.run)
+        interrupted = devices.was_stopped
     else:
         interrupted = False
         with open_server(request.on, loaded.file.data) as server:

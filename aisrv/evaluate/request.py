@@ -72,6 +72,8 @@ class Request:
     """Examples of a part."""
     cluster: ClusterSettings | None = None
     """The cluster that runs the shards; None is this machine."""
+    devices: int = 1
+    """Devices at once, where they are virtual."""
 
 
 @dataclass(frozen=True, slots=True)

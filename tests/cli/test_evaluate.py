@@ -181,9 +181,17 @@ def test_layers_name_where_engines_part() -> None:
 
 
 def test_on_a_device_the_answers_are_the_same() -> None:
-    found = result("digits", "--no-parts", "--limit", "40", "--on", "virtual", "--against", "kernels")
+    found = result("digits", "--no-parts", "--limit", "150", "--against", "kernels", "--devices", "2")
     assert found["against"]["differing"] == 0
-    assert found["examples"] == 40
+    assert (found["examples"], found["failed"]) == (150, [])
+
+
+def test_several_devices_are_virtual_and_of_this_machine() -> None:
+    words = ("digits.tflite", "digits", "--no-parts", "--devices", "2")
+    refused = evaluate(*words, "--on", "usb")
+    assert (refused.exit_code, "--devices is for virtual devices" in refused.stderr) == (2, True)
+    refused = evaluate(*words, "--dask", "tcp://127.0.0.1:1")
+    assert (refused.exit_code, "leave one out" in refused.stderr) == (2, True)
 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:

@@ -79,6 +79,9 @@ class RunOptions:
         metavar="engine|device|ADDRESS",
         help="Engine processes; or a device: virtual, or at an address such as usb. [default: engine]",
     )
+    devices: int | None = option(
+        "--devices", type=click.IntRange(1, 64), metavar="N", help="N virtual devices at once."
+    )
     processes: int | None = option(
         "--processes", type=click.IntRange(1, 512), help="Engine processes. [default: one a processor]"
     )

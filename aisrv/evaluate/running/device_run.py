@@ -108,19 +108,22 @@ def run_on_device(
     answers: Answers,
     outputs: int,
     on_batch: Callable[[int, int], None],
+    first: int = 0,
 ) -> None:
     """Run the examples without answers on a server that has the model of as many outputs; HostError.
 
-    `on_batch` is called after each example with its index, and the one after it. KeyboardInterrupt leaves
-    the answers that are there.
+    `on_batch` is called after each example with its index, and the one after it. `first` is the example that
+    the answers begin with. KeyboardInterrupt leaves the answers that are there.
     """
     sizes = [spec.nbytes for spec in preparation.specs]
     missing = [index for first, end in answers.missing() for index in range(first, end)]
     for start in range(0, len(missing), BATCH):
         rows: dict[int, bytes] = {}
-        for index in missing[start : start + BATCH]:
+        indices = missing[start : start + BATCH]
+        for index in indices:
             answers.begin(index, index + 1)
-        for index, row, digest, failure in example_rows(data, preparation, missing[start : start + BATCH]):
+        examples = example_rows(data, preparation, [first + index for index in indices])
+        for index, (_, row, digest, failure) in zip(indices, examples, strict=True):
             if digest:
                 answers.content[index] = bytearray(digest)
             if failure:

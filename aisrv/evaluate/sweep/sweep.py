@@ -11,6 +11,7 @@ from aisrv.evaluate.request import Loaded, Request, load
 from aisrv.evaluate.running.local_run import LocalSettings
 from aisrv.evaluate.sweep.accuracy import Accuracy, OnCount, check_engine, measure
 from aisrv.evaluate.sweep.cells import Cell, SweptModel, cells_of, read_models
+from aisrv.evaluate.sweep.folder import SweepFolder
 from aisrv.evaluate.sweep.front import Place, Point, places
 from aisrv.evaluate.sweep.settings import Sweep, SweepData
 
@@ -94,10 +95,12 @@ def run_sweep(
     sweep: Sweep,
     processes: int,
     on_count: Callable[[str], OnCount] = lambda _name: lambda _done, _total, _wrong: None,
+    folder: SweepFolder | None = None,
 ) -> SweepResult:
     """Sweep; EvaluateError, OSError. Ctrl-C ends it with what is done.
 
     `processes` are those of an engine; `on_count` gives what is called as examples of a model are done.
+    Accuracies that the `folder` has are not measured again, others are kept there.
     """
     end = time.monotonic() + 60 * sweep.stop.minutes
     result = SweepResult(sweep)
@@ -120,7 +123,7 @@ def run_sweep(
                     break
         if loaded is not None and data is not None:
             _skip(result)
-            _measure(result, data, loaded, processes, on_count, is_late)
+            _measure(result, data, loaded, processes, on_count, is_late, folder)
     except KeyboardInterrupt:
         result.interrupted = True
     _finish(result)
@@ -167,8 +170,9 @@ def _measure(
     processes: int,
     on_count: Callable[[str], OnCount],
     is_late: Callable[[], bool],
+    folder: SweepFolder | None,
 ) -> None:
-    """Measure the accuracy of each model that is left, of equal files once.
+    """Measure the accuracy of each model that is left and not in the folder, of equal files once.
 
     A model that cannot run is skipped, unless none can; then EvaluateError.
     """
@@ -178,12 +182,15 @@ def _measure(
         if each.skipped:
             continue
         content = ready.file.data
+        wanted = result.sweep.want.accuracy
+        known = None if folder is None else folder.read(ready, data.engine, wanted)
+        if known is not None:
+            found[content] = known
         if content not in found:
             if result.interrupted or is_late():
                 each.skipped = "interrupted" if result.interrupted else "time was up"
                 continue
             settings = LocalSettings(data.engine, content, processes, RUN_SECONDS)
-            wanted = result.sweep.want.accuracy
             try:
                 accuracy, result.interrupted = measure(
                     ready, settings, wanted, on_count(each.model.name), is_late
@@ -196,6 +203,8 @@ def _measure(
                 each.skipped = "interrupted" if result.interrupted else "time was up"
                 continue
             found[content] = accuracy
+            if folder is not None and not accuracy.is_cut:
+                folder.write(ready, data.engine, wanted, accuracy)
         each.accuracy = found[content]
     if refusal is not None and not found:
         raise refusal

@@ -14,6 +14,7 @@ from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.running.local_run import FIRST_ROWS, LocalRun
 from aisrv.evaluate.sweep import accuracy
 from aisrv.evaluate.sweep.accuracy import OnCount
+from aisrv.evaluate.sweep.folder import SweepFolder
 from aisrv.evaluate.sweep.settings import load_sweep
 from aisrv.evaluate.sweep.sweep import SweepResult, run_sweep
 from aisrv.inference.timings import DeviceModel, Memory
@@ -51,6 +52,30 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[LocalRun]:
 
     monkeypatch.setattr(accuracy, "LocalRun", Counted)
     return found
+
+
+def test_a_sweep_goes_on_with_what_its_folder_has(tmp_path: Path, runs: list[LocalRun]) -> None:
+    folder = SweepFolder(tmp_path / "kept")
+    path = tmp_path / "sweep.toml"
+
+    def swept(clocks: str, wanted: float) -> SweepResult:
+        path.write_text(
+            f"models = ['digits.tflite']\nboards = ['single']\n[axes]\nclock = {clocks}\n"
+            f"[data]\npath = 'digits'\n[want]\naccuracy = {wanted}\n"
+        )
+        return run_sweep(load_sweep(path), 1, folder=folder)
+
+    first = swept("[600]", 0.99)
+    again = swept("[600, 800]", 0.99)
+    assert len(runs) == 1
+    assert (len(first.cells), len(again.cells)) == (1, 2)
+    assert again.models[0].accuracy == first.models[0].accuracy
+    swept("[600]", 0.9)  # which another number of examples may answer
+    assert len(runs) == 2
+    for kept in (tmp_path / "kept" / "accuracies").iterdir():
+        kept.write_text("{")
+    with pytest.raises(EvaluateError, match="remove it, and it is measured again"):
+        swept("[600]", 0.99)
 
 
 def test_330_cells_take_2_evaluations(tmp_path: Path, runs: list[LocalRun]) -> None:

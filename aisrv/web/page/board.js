@@ -10,7 +10,7 @@ const WORKS = new Set(["invoke", "compute", "run", "load"]);
 export function makeBoard(board) {
   const chip = el("div"),
     note = el("p", { class: "vh", id: "board-says" });
-  const section = card("board", "Board", board.description, chip, note);
+  const section = card("board", "Board", "", chip, note);
   let cores = {},
     lines = [],
     narrow = null,

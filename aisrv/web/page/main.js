@@ -144,7 +144,7 @@ function perSecond(read) {
     Array.isArray(b)
       ? b.map((value, n) => rate(a?.[n] ?? value, value))
       : seconds > 0
-        ? Math.max(0, (b - (a ?? b)) / seconds)
+        ? Math.max(0, (b - (a ?? b)) / Math.max(1, seconds))
         : 0;
   return Object.fromEntries(
     Object.entries(read(last)).map(([key, value]) => [key, rate(read(first)[key], value)]),

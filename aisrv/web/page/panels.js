@@ -170,7 +170,7 @@ export function makeEngine(number, engine, act) {
       say(facts.n, count(state.n));
       say(facts.rate, rate.toFixed(rate < 10 ? 1 : 0));
       say(facts.ms, state.model.ms ? ms(state.model.ms[0]) : "–");
-      say(between, state.model.ms ? `expected between ${band(state.model.ms)} ms on the chip` : "");
+      say(between, state.model.ms ? `expected between ${band(state.model.ms).replace(" to ", " and ")} ms on the chip` : "");
       say(facts.model, state.model.bytes ? kib(state.model.bytes) : "none");
       say(error, state.errors ? `error bits that no host has read: ${state.errors}` : "");
       leds.forEach((led, n) => {

@@ -23,6 +23,7 @@ from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.serving import DeviceSet, run_devices
 from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand
+from aisrv.terminal.require_linux import require_linux
 
 FIRST_DEVID: Final = 0x10001
 """Bus 1, address 1, as USB/IP numbers devices; the kernel gives the number back with each request."""
@@ -80,6 +81,7 @@ async def run_attached(devices: DeviceSet, vhci: Vhci, *, spidev: bool = False) 
 
 
 @click.command(cls=GroupedCommand)
+@require_linux("attach")
 @board_options
 @device_options
 @usb_options

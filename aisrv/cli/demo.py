@@ -15,6 +15,7 @@ import click
 
 from aisrv import digits
 from aisrv.terminal.file_types import FOLDER, write_files
+from aisrv.terminal.require_linux import require_linux
 from host_tools.client import AiServer
 from host_tools.errors import HostError
 from host_tools.tensors.tensor_spec import TensorSpec
@@ -154,6 +155,7 @@ def _show_summary(result: Result) -> None:
 
 
 @click.command()
+@require_linux("demo")
 @click.option("--count", type=click.IntRange(1), default=4, show_default=True, help="Images to show.")
 @click.option("--all", "all_images", is_flag=True, help="Classify all test images, and show only the sums.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Choice of the images.")

@@ -13,6 +13,7 @@ import click
 from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.protocol.engine_kind import KERNELS, EngineKind
 from aisrv.terminal.file_types import FILE
+from aisrv.terminal.require_linux import require_linux
 from aisrv.values.extras import install_command
 from aisrv.values.regular_file import read_regular
 
@@ -192,6 +193,7 @@ def diff_values(diff: EnginesDiff) -> dict[str, object]:
 
 
 @click.command()
+@require_linux("diff-engines")
 @click.argument("model", type=FILE)
 @click.option(
     "--input",

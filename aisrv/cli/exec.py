@@ -21,6 +21,7 @@ from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.options.web import WebOptions, web_options
 from aisrv.cli.serving import DeviceSet, Listening, serve_devices
 from aisrv.terminal.option_group import GroupedCommand
+from aisrv.terminal.require_linux import require_linux
 from aisrv.values.private_directory import private_sockets
 from aisrv.values.regular_file import ANY_SIZE, opened_regular
 from host_tools.standins.launcher import environment, run_program
@@ -74,6 +75,7 @@ def is_python(program: str) -> bool:
 
 
 @click.command("exec", cls=GroupedCommand, context_settings={"allow_interspersed_args": False})
+@require_linux("exec")
 @board_options
 @device_options
 @usb_options

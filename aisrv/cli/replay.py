@@ -15,6 +15,7 @@ from aisrv.board.catalog import find_board
 from aisrv.cli.options.board import complete_board
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
+from aisrv.terminal.require_linux import require_linux
 from aisrv.values.regular_file import read_regular
 from host_tools.errors import HostError
 from host_tools.transports.schemes import open_transport
@@ -59,6 +60,7 @@ class Comparison:
 
 
 @click.command("replay")
+@require_linux("replay")
 @click.argument("capture", type=FILE)
 @click.option(
     "--device", help="Device to play it to, as for aisrv-host. [default: a virtual one, started for this]"

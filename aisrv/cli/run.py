@@ -32,6 +32,7 @@ from aisrv.cli.serving import DeviceSet, Listening, Service, serve_devices, shor
 from aisrv.protocol import usbip
 from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
+from aisrv.terminal.require_linux import require_linux
 
 _PIECE: Final = 4096
 
@@ -149,6 +150,7 @@ async def read_to_end(file: int) -> None:
 
 
 @click.command(cls=GroupedCommand)
+@require_linux("run")
 @option_group("server", ServerOptions)
 @board_options
 @device_options

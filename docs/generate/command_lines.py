@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from aisrv.terminal.option_group import GroupedCommand, GroupedOption
+from aisrv.terminal.require_linux import requires_linux
 from docs.generate.markdown import code, plain, table
 
 _NUMBERS: Final = {"INTEGER RANGE": "N", "FLOAT RANGE": "X", "INTEGER": "N", "FLOAT": "X"}
@@ -28,6 +29,16 @@ _VERBATIM: Final = "\b"
 def program(main: click.Command, name: str) -> str:
     """Return the reference of a program: each of its commands with usage, text, arguments and options."""
     return "\n\n".join(block for path, command in _commands(main, name) for block in _section(path, command))
+
+
+def linux_commands(main: click.Command, name: str) -> str:
+    """Return the commands of a program that need Linux, with what they do."""
+    rows = [
+        (code(path), plain(command.get_short_help_str(limit=200)))
+        for path, command in _commands(main, name)
+        if requires_linux(command)
+    ]
+    return table(("needs Linux", "does"), rows)
 
 
 def _commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from aisrv.cli.main import main as aisrv
 from docs.generate.code_map import code_map
-from docs.generate.command_lines import program
+from docs.generate.command_lines import linux_commands, program
 from docs.generate.kernel_operators import operator_table
 from docs.generate.settings_keys import board_keys, pack_keys, suite_keys, sweep_keys
 from docs.generate.wires import (
@@ -31,6 +31,7 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "aisrv": partial(program, aisrv, "aisrv"),
     "aisrv-host": partial(program, aisrv_host, "aisrv-host"),
     "aisrv-flash": partial(program, aisrv_flash, "aisrv-flash"),
+    "linux-commands": partial(linux_commands, aisrv, "aisrv"),
     "board-keys": board_keys,
     "pack-keys": pack_keys,
     "suite-keys": suite_keys,

@@ -8,17 +8,18 @@ power is another matter: nothing waits for the disk.
 """
 
 import errno
-import fcntl
 import logging
 import os
 import stat
 import struct
 import zlib
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, Final, Protocol, Self, cast
 
+from aisrv.values.file_lock import hold_alone, hold_with_readers
 from aisrv.values.regular_file import ANY_SIZE, opened_regular
 from aisrv.values.whole_file import write_whole
 from flash_server.errors import StorageError
@@ -137,7 +138,7 @@ class FileStorage(_OpenFile):
         super().__init__(path, size)
         self._whole = True
         _create_if_missing(self.path, size)
-        self._file = _open_locked(self.path, size, os.O_RDWR, fcntl.LOCK_EX)
+        self._file = _open_locked(self.path, size, os.O_RDWR, hold_alone)
         with ExitStack() as undone:
             undone.callback(os.close, self._file)
             _check_one_name(self._file, self.path)
@@ -221,7 +222,7 @@ class ReadOnlyFileStorage(_OpenFile):
 
     def __init__(self, path: str | os.PathLike[str], size: int) -> None:
         super().__init__(path, size)
-        self._file = _open_locked(self.path, size, os.O_RDONLY, fcntl.LOCK_SH)
+        self._file = _open_locked(self.path, size, os.O_RDONLY, hold_with_readers)
         try:
             self._check_journal()
         except BaseException:
@@ -365,7 +366,7 @@ def _check_one_name(file: int, path: Path) -> None:
         raise StorageError(f"{path} has {names} names (hard links); a chip's file must have one: copy it")
 
 
-def _open_locked(path: Path, size: int, flags: int, lock: int) -> int:
+def _open_locked(path: Path, size: int, flags: int, hold: Callable[[int], None]) -> int:
     try:
         file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # not to wait where it is a pipe
     except OSError as error:
@@ -375,7 +376,7 @@ def _open_locked(path: Path, size: int, flags: int, lock: int) -> int:
         if not stat.S_ISREG(found.st_mode):
             raise StorageError(f"{path} is not a regular file")
         try:
-            fcntl.flock(file, lock | fcntl.LOCK_NB)
+            hold(file)
         except BlockingIOError:
             raise StorageError(f"{path} is in use by another process, such as a running device") from None
         except OSError as error:

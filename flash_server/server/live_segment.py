@@ -4,7 +4,6 @@ The memory is a file without a name, which another process can map. A programmer
 it, too; the flash server refuses to write there as long as it is open.
 """
 
-import fcntl
 import mmap
 import os
 from collections.abc import Callable
@@ -14,7 +13,6 @@ from typing import Final
 
 from flash_server.image.nibbles import SWAP
 
-_FIXED_SIZE: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 _SEAL_FUTURE_WRITE: Final = 0x10
 """No mapping and no write from now on changes the file; the existing mapping does. Linux 5.1."""
 
@@ -35,6 +33,8 @@ class LiveSegment:
 
         `release` is called at the end. Raises OSError.
         """
+        import fcntl  # where there are such files
+
         self.owner: Final = owner
         self.stretches: Final = tuple(range(first, first + count) for first, count in ((start, size), *more))
         """Offsets in the partition."""
@@ -50,7 +50,7 @@ class LiveSegment:
             os.ftruncate(self.descriptor, ends[-1])
             self.memory: Final = mmap.mmap(self.descriptor, ends[-1])
             """Bytes of the chip, as clients read them, each stretch with zeros up to a whole page."""
-            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _FIXED_SIZE)
+            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
             with suppress(OSError):  # an older kernel: who maps it may then harm itself
                 fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEAL_FUTURE_WRITE)
             fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL)

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import tty
 from typing import Final, NoReturn
 
 import trio
@@ -24,6 +23,8 @@ async def serve_serial_port(
 
     A program may close and open it again. One that does not read loses frames, and nobody else does.
     """
+    import tty  # where there are pseudo-terminals
+
     master, slave = os.openpty()
     try:
         tty.setraw(slave)

@@ -4,7 +4,6 @@ The library leads every path below `/sys` here, those below `/dev` if they exist
 for the calls on a node at the node's path below `ioctl`.
 """
 
-import fcntl
 import os
 import socket
 from pathlib import Path
@@ -42,6 +41,8 @@ class ReadyFifo:
     """
 
     def __init__(self, path: Path) -> None:
+        import fcntl  # where there are FIFOs
+
         os.mkfifo(path, 0o666)
         path.chmod(0o666)
         self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)

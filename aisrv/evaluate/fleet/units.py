@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import math
-import resource
 import tempfile
 import time
 from dataclasses import replace
@@ -85,6 +84,8 @@ def _repeated(data: DataSet, count: int) -> DataSet:
 
 def _cpu_seconds() -> float:
     """Return the CPU time of this process and of those that it has started and that have ended."""
+    import resource  # where the machine has it
+
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 

@@ -4,7 +4,6 @@ What `IsolatedInterpreter` holds to holds here: a worker that dies or takes too 
 batch starts another. Two batches may be in flight, so that a worker need not wait for its parent.
 """
 
-import fcntl
 import mmap
 import os
 from contextlib import ExitStack
@@ -30,6 +29,8 @@ class RowMemory:
 
     def __init__(self, rows: int, input_bytes: int, output_bytes: int) -> None:
         """Make room for rows of as many bytes each; OSError. Rows of inputs may have none."""
+        import fcntl  # where there are such files
+
         page = mmap.PAGESIZE
         inputs = -(-rows * input_bytes // page) * page
         size = inputs + rows * output_bytes

@@ -4,7 +4,6 @@ Tensors are in memory that both processes share, so that only requests cross the
 engines", section Isolation.
 """
 
-import fcntl
 import mmap
 import os
 import signal
@@ -291,19 +290,23 @@ class SharedFiles:
 
     async def write_model(self, model: ModelBytes) -> None:
         """Write the model, for good: a restarted worker gets it as it was. Other tasks run between pieces."""
+        import fcntl  # where there are such files
+
         written = 0
         while written < len(model):
             if written:
                 await trio.lowlevel.checkpoint()
             written += os.write(self.model, memoryview(model)[written : written + _PIECE_BYTES])
-        fcntl.fcntl(self.model, fcntl.F_ADD_SEALS, _FIXED_SIZE | fcntl.F_SEAL_WRITE)
+        fcntl.fcntl(self.model, fcntl.F_ADD_SEALS, _fixed_size() | fcntl.F_SEAL_WRITE)
 
     def map_tensors(self, size: int) -> memoryview:
         """Fix the size of the tensors' memory in bytes, before any worker has it, and return the memory."""
+        import fcntl
+
         size = max(size, 1)  # memory of no bytes cannot be mapped
         os.ftruncate(self.tensors, size)
         # A worker that shrank it would take the parent down at the next access.
-        fcntl.fcntl(self.tensors, fcntl.F_ADD_SEALS, _FIXED_SIZE)
+        fcntl.fcntl(self.tensors, fcntl.F_ADD_SEALS, _fixed_size())
         return memoryview(mmap.mmap(self.tensors, size))
 
     def take_change(self) -> bool:
@@ -317,7 +320,12 @@ class SharedFiles:
 
 
 _PIECE_BYTES: Final = 1 << 19
-_FIXED_SIZE: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+
+
+def _fixed_size() -> int:
+    import fcntl
+
+    return fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
 def _too_long(seconds: float) -> str:

@@ -6,7 +6,6 @@ at all. Source: "The sandbox of inference workers".
 
 import ctypes
 import os
-import resource
 import signal
 import struct
 from enum import IntFlag
@@ -87,6 +86,8 @@ class Sandbox(NamedTuple):
 
     def enter(self, folder: Path | None = None) -> None:
         """Drop all rights but writing into `folder`, which exists. Raises SandboxError."""
+        import resource  # before files are out of reach
+
         if Layers.NO_NEW_PRIVILEGES in self.layers:
             _prctl(_PR_SET_NO_NEW_PRIVS, 1, 0)
         if Layers.LANDLOCK in self.layers:
@@ -151,6 +152,8 @@ def _restrict_files(version: int, folder: Path | None) -> None:
 
 def limit(kind: int, value: int) -> None:
     """Lower a limit of this process for good; one that is lower already stays."""
+    import resource
+
     _, hard = resource.getrlimit(kind)
     if hard != resource.RLIM_INFINITY:
         value = min(value, hard)

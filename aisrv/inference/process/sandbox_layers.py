@@ -5,11 +5,9 @@ Source: "The sandbox of inference workers".
 
 import ctypes
 import errno
-import fcntl
 import logging
 import os
 import tempfile
-import termios
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -81,13 +79,6 @@ WRITING: Final = (
     "getcwd",
 )
 """System calls of a worker that writes into a folder; Landlock keeps it in the folder."""
-
-FCNTL: Final = (fcntl.F_DUPFD_CLOEXEC,)
-"""Commands of fcntl: mapping the tensors' file makes another descriptor of it. Others seal and signal."""
-
-WRITING_FCNTL: Final = (*FCNTL, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL)
-WRITING_IOCTL: Final = (termios.TCGETS, termios.FIOCLEX)
-"""Requests of Python to a file that it opens. Others send signals, too."""
 
 _EXECUTABLE: Final = 4
 _SIGABRT: Final = 6
@@ -240,12 +231,27 @@ def _program(writing: bool, *, emulator: bool) -> bytes:
     else:
         for name in ("mmap", "mprotect"):
             rules.add_rule(seccomp.ALLOW, name, seccomp.Arg(2, seccomp.MASKED_EQ, _EXECUTABLE, 0))
-    for command in WRITING_FCNTL if writing else FCNTL:
+    for command in _fcntl_commands(writing):
         rules.add_rule(seccomp.ALLOW, "fcntl", seccomp.Arg(1, seccomp.EQ, command))
-    for request in WRITING_IOCTL if writing else ():
+    for request in _ioctl_requests() if writing else ():
         rules.add_rule(seccomp.ALLOW, "ioctl", seccomp.Arg(1, seccomp.EQ, request))
     rules.add_rule(seccomp.ALLOW, "tgkill", seccomp.Arg(2, seccomp.EQ, _SIGABRT))
     with tempfile.TemporaryFile() as file:
         rules.export_bpf(file)
         file.seek(0)
         return file.read()
+
+
+def _fcntl_commands(writing: bool) -> tuple[int, ...]:
+    """Mapping the tensors' file makes another descriptor of it. Other commands seal and signal."""
+    import fcntl  # where there is seccomp
+
+    mapping = (fcntl.F_DUPFD_CLOEXEC,)
+    return (*mapping, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL) if writing else mapping
+
+
+def _ioctl_requests() -> tuple[int, ...]:
+    """Requests of Python to a file that it opens. Others send signals, too."""
+    import termios
+
+    return (termios.TCGETS, termios.FIOCLEX)

@@ -27,7 +27,6 @@ import ctypes
 import math
 import mmap
 import os
-import resource
 import signal
 import socket
 import struct
@@ -137,6 +136,8 @@ class Request(NamedTuple):
 
 def main(arguments: Sequence[str]) -> None:
     """Serve one model; `arguments` are those of `Startup`."""
+    import resource  # where there are workers
+
     startup = Startup.parse(arguments)
     _die_with(startup.parent_pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
@@ -158,6 +159,8 @@ def _die_with(parent_pid: int) -> None:
 
 def serve(control: socket.socket, kind: EngineKind) -> None:
     """Load the model that the parent sends, then answer requests until the socket ends."""
+    import resource
+
     interpreter: Interpreter | None = None
     try:
         interpreter = create_interpreter(kind)

@@ -3,7 +3,6 @@
 Output of the worker goes to a file in memory, which outlives it and needs no reader while it runs.
 """
 
-import fcntl
 import os
 import signal
 import socket
@@ -70,6 +69,8 @@ class WorkerProcess:
 
     def __init__(self, kind: WorkerKind) -> None:
         """Start one, which imports its interpreter at once. Raises OSError."""
+        import fcntl
+
         with ExitStack() as undo:
             control, inherited = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             undo.enter_context(control)

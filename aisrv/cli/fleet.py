@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.terminal.command_group import INTERRUPTED, Group
 from aisrv.terminal.file_types import FILE
+from aisrv.terminal.option_group import GroupedCommand, option, option_group
 
 if TYPE_CHECKING:
     from aisrv.evaluate.fleet.local_cluster import Place
@@ -79,43 +81,56 @@ def up(workers: int, port: int, dashboard_port: int) -> None:
     sys.exit(INTERRUPTED if ended == signal.SIGINT else 0)
 
 
-@fleet.command()
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """The machines of a cluster, and what its network gives."""
+
+    machines: int = option(
+        "--machines", type=click.IntRange(1, 100_000), default=1, show_default=True, help="Machines."
+    )
+    cores: int = option(
+        "--cores", type=click.IntRange(1, 1024), default=16, show_default=True, help="Cores of each."
+    )
+    network: float = option(
+        "--network",
+        type=click.FloatRange(0, 10_000, min_open=True),
+        default=1.0,
+        show_default=True,
+        help="Gbit/s of each machine's network.",
+    )
+    store: float | None = option(
+        "--store",
+        type=click.FloatRange(0, 1e6, min_open=True),
+        help="Gbit/s that the store of the data gives in all. [default: what all machines can take]",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleOptions:
+    """The examples of a run, and how a model is run on them."""
+
+    examples: int | None = option(
+        "--examples", type=click.IntRange(min=1), help="Examples of the run. [default: those of DATA]"
+    )
+    shard: int | None = option(
+        "--shard", type=click.IntRange(1, 1_000_000), help="Examples of a task. [default: 5 s of work]"
+    )
+    kind: EngineKind = option(
+        "--engine", type=ENGINE_KIND, default="kernels", show_default=True, help="Engine."
+    )
+    inputs: Path | None = option("--input", type=FILE, help="TOML file that says how inputs are made.")
+    labels: Path | None = option(
+        "--labels", type=FILE, help="Names of the classes, a line each; or the labels of IDX data."
+    )
+
+
+@fleet.command(cls=GroupedCommand)
 @click.argument("model", type=FILE)
 @click.argument("data")
-@click.option("--examples", type=click.IntRange(min=1), help="Examples of the run. [default: those of DATA]")
-@click.option("--machines", type=click.IntRange(1, 100_000), default=1, show_default=True, help="Machines.")
-@click.option("--cores", type=click.IntRange(1, 1024), default=16, show_default=True, help="Cores of each.")
-@click.option(
-    "--network",
-    type=click.FloatRange(0, 10_000, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Gbit/s of each machine's network.",
-)
-@click.option(
-    "--store",
-    type=click.FloatRange(0, 1e6, min_open=True),
-    help="Gbit/s that the store of the data gives in all. [default: what all machines can take]",
-)
-@click.option("--shard", type=click.IntRange(1, 1_000_000), help="Examples of a task. [default: 5 s of work]")
-@click.option("--engine", "kind", type=ENGINE_KIND, default="kernels", show_default=True, help="Engine.")
-@click.option("--input", "inputs", type=FILE, help="TOML file that says how inputs are made.")
-@click.option("--labels", type=FILE, help="Names of the classes, a line each; or the labels of IDX data.")
+@option_group("cluster", ClusterOptions)
+@option_group("example", ExampleOptions)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def plan(
-    model: Path,
-    data: str,
-    examples: int | None,
-    machines: int,
-    cores: int,
-    network: float,
-    store: float | None,
-    shard: int | None,
-    kind: EngineKind,
-    inputs: Path | None,
-    labels: Path | None,
-    as_json: bool,
-) -> None:
+def plan(model: Path, data: str, cluster: ClusterOptions, example: ExampleOptions, as_json: bool) -> None:
     """Compute what a run of MODEL on examples such as those of DATA takes on a cluster.
 
     What it is based on is measured first, in some ten seconds, and printed: CPU time of an example, of a task
@@ -138,7 +153,7 @@ def plan(
         from aisrv.evaluate.fleet.costs import as_json as to_json
         from aisrv.evaluate.fleet.units import measure
 
-        request = Request(model, data, labels=labels, inputs=inputs, kind=kind)
+        request = Request(model, data, labels=example.labels, inputs=example.inputs, kind=example.kind)
         loaded = load(request)
         units = measure(request, loaded, cpu_name())
     except EvaluateError as error:
@@ -146,8 +161,8 @@ def plan(
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         raise _FleetFailed(f"{name}{error.strerror or error}", 2) from None
-    asked = Machines(machines, cores, network, store)
-    cost = cost_of(examples or len(loaded.data), units, asked, shard)
+    asked = Machines(cluster.machines, cluster.cores, cluster.network, cluster.store)
+    cost = cost_of(example.examples or len(loaded.data), units, asked, example.shard)
     if as_json:
         click.echo(json.dumps(to_json(units, asked, cost), indent=1))
     else:

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 
 PACKAGES: Final = ("aisrv", "phy", "flash_server", "host_tools")
 FIRST: Final = (
+    "distributed",
     *("asyncio", "ctypes.util", "flatbuffers", "jinja2", "logging.handlers", "msgspec", "multiprocessing"),
     *("rich", "subprocess", "tempfile", "tflite", "usb.core", "usb.backend.libusb1", "vcd"),
     *("rich.console", "rich.progress", "rich.live", "numpy", "trio"),

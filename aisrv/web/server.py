@@ -172,7 +172,7 @@ class PageServer(StreamServer):
             await socket.close(NO_TOKEN)
             return
         wanted, asks = trio.open_memory_channel[_Hello](1)
-        async with trio.open_nursery() as nursery, wanted:
+        async with wanted, trio.open_nursery() as nursery:
             nursery.start_soon(self._feed, socket, asks)
             await wanted.send(hello)
             for message in waiting[1:]:

@@ -1,9 +1,11 @@
 """The page's server: whom it refuses, what it serves, and what it does to a device."""
 
 import json
+import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from socket import SO_LINGER, SOL_SOCKET
 from typing import Any
 
 import pytest
@@ -95,6 +97,10 @@ class Socket:
 
     async def send(self, text: str) -> None:
         await self._stream.send_all(self._client.send(TextMessage(data=text)))
+
+    def reset(self) -> None:
+        """Have the connection end with RST, as that of a browser that is killed does."""
+        self._stream.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
 
     async def event(self) -> Event:
         while not self._events:
@@ -267,6 +273,17 @@ async def test_a_run_changes_what_is_shown() -> None:
         best = max(engine["scores"], key=lambda score: score[1])
         assert best[0] == image.label
         assert page.view.pictures()[2, 0][:8] == bytes((2, 0, 8, 0, 8, 0, 0, 0))
+
+
+async def test_resets_while_a_page_is_fed_end_that_page_alone() -> None:
+    async with served() as page:
+        for _ in range(10):
+            async with opened(page, hello()) as socket:
+                await socket.message()
+                socket.reset()
+            assert (await page.ask("/"))[0] == 200
+        assert await page.do("model", digits.model_bytes()) == (200, "done")
+        assert all(core.trap is None for tile in page.device.node.tiles for core in tile.cores)
 
 
 async def test_the_grid_names_all_devices() -> None:

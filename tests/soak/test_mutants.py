@@ -49,7 +49,7 @@ def test_mutants_are_tried_in_a_copy_with_its_other_processes(copy: Copy) -> Non
     target = Target("aisrv/values/whole_file.py", ("tests/values/test_whole_file.py",))
     source = (ROOT / target.path).read_bytes()
     changes = [mutant.change for mutant in mutants(source)]
-    tried = list(living(copy, target, [changes.index("without _remove_left(target.parent, stem)")]))
+    tried = list(living(copy, target, [changes.index("without _remove_left(target.parent, _stem(target))")]))
     assert [lives for _, lives in tried] == [False]
     assert (ROOT / target.path).read_bytes() == source
 

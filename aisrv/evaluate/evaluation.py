@@ -178,6 +178,8 @@ def run(
             watch.done,
         )
         trio.run(devices.run)
+        if devices.was_killed:
+            raise KeyboardInterrupt
         interrupted = devices.was_stopped
     else:
         interrupted = False

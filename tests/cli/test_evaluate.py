@@ -190,6 +190,8 @@ def test_several_devices_are_virtual_and_of_this_machine() -> None:
     words = ("digits.tflite", "digits", "--no-parts", "--devices", "2")
     refused = evaluate(*words, "--on", "usb")
     assert (refused.exit_code, "--devices is for virtual devices" in refused.stderr) == (2, True)
+    missing = evaluate(*words, "--check", "0", "--on", "virtual:nowhere.toml")
+    assert (missing.exit_code, missing.stderr.count("nowhere.toml: No such file")) == (3, 1)
     refused = evaluate(*words, "--dask", "tcp://127.0.0.1:1")
     assert (refused.exit_code, "leave one out" in refused.stderr) == (2, True)
 

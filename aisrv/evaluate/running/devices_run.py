@@ -12,6 +12,7 @@ from typing import Final
 import trio
 
 from aisrv.evaluate.data.data_set import DataSet
+from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.inputs.preparation import Preparation
 from aisrv.evaluate.running.answers import Answers
 from aisrv.evaluate.running.device_run import BATCH, open_server, run_on_device
@@ -48,26 +49,39 @@ class DevicesRun:
         self._ranges: Final = _ranges(answers)
         self.was_stopped = False
         """Whether Ctrl-C ended it early."""
+        self.was_killed = False
+        """Whether a second one ended it at once."""
+        self._error: EvaluateError | None = None
 
     async def run(self) -> None:
-        """Run all that is missing; DeviceError. A first Ctrl-C ends it with the batches in flight."""
+        """Run all that is missing; DeviceError.
+
+        A first Ctrl-C ends it with the batches in flight, a second one at once.
+        """
         async with trio.open_nursery() as nursery:
             if threading.current_thread() is threading.main_thread():
-                nursery.start_soon(self._watch_interrupts)
+                nursery.start_soon(self._watch_interrupts, nursery.cancel_scope)
             async with trio.open_nursery() as devices:
                 for _ in range(self._count):
                     devices.start_soon(self._run_device)
             nursery.cancel_scope.cancel()
+        if self._error is not None:
+            raise self._error
 
-    async def _watch_interrupts(self) -> None:
+    async def _watch_interrupts(self, scope: trio.CancelScope) -> None:
         with trio.open_signal_receiver(signal.SIGINT) as signals:
             async for _ in signals:
                 if self.was_stopped:
-                    raise KeyboardInterrupt
+                    self.was_killed = True
+                    scope.cancel()
+                    return
                 self.was_stopped = True
 
     async def _run_device(self) -> None:
-        await trio.to_thread.run_sync(self._talk, abandon_on_cancel=True)
+        try:
+            await trio.to_thread.run_sync(self._talk, abandon_on_cancel=True)
+        except EvaluateError as error:  # the others end with the batches in flight
+            self._error = self._error or error
 
     def _talk(self) -> None:
         """Serve one device, in a thread of its own."""
@@ -79,7 +93,7 @@ class DevicesRun:
                 trio.from_thread.run_sync(self._collect, first, end, part)
 
     def _next(self) -> tuple[int, int] | None:
-        bounds = None if self.was_stopped else next(self._ranges, None)
+        bounds = None if self.was_stopped or self._error else next(self._ranges, None)
         if bounds is not None:
             self._answers.begin(*bounds)
         return bounds

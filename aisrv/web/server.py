@@ -27,7 +27,7 @@ from aisrv.attach.websocket import (
     WebSocket,
     WebSocketError,
 )
-from aisrv.web.doors import Door, Doors
+from aisrv.web.controls import Control, Controls
 from aisrv.web.hub import GRID, Hub
 
 logger = logging.getLogger(__name__)
@@ -97,17 +97,17 @@ _read_message = msgspec.json.Decoder(_Hello).decode
 
 
 class PageServer(StreamServer):
-    """Serves the page to browsers that have the token. Use `serve`, beside `Hub.run` and `Doors.run`."""
+    """Serves the page to browsers that have the token. Use `serve`, beside `Hub.run` and `Controls.run`."""
 
     PEER: ClassVar[str] = "web page"
     PROTOCOL_ERROR: ClassVar[type[Exception]] = WebSocketError
     TAKES_HTTP: ClassVar[bool] = True
 
-    def __init__(self, hub: Hub, doors: Doors, token: str) -> None:
-        """Show what the hub has and do what the doors can."""
+    def __init__(self, hub: Hub, controls: Controls, token: str) -> None:
+        """Show what the hub has and do what the controls can."""
         super().__init__()
         self._hub = hub
-        self._doors = doors
+        self._controls = controls
         self._token = token.encode()
         self._files = page_files()
 
@@ -144,23 +144,23 @@ class PageServer(StreamServer):
             await request.body(0)
             await request.answer(file.data, file.kind, HEADERS)
         elif request.method == b"POST":
-            door = self._door(path, request.headers)
+            control = self._control(path, request.headers)
             try:
                 values = dict(parse_qsl(query, max_num_fields=_PATHS))
             except ValueError:
                 raise Refused(BAD_REQUEST, f"more than {_PATHS} fields") from None
-            text = await self._doors.do(door, values, await request.body(door.most))
+            text = await self._controls.do(control, values, await request.body(control.most))
             await request.answer(f"{text}\n".encode(), TEXT, HEADERS)
         else:
             raise Refused(NO_METHOD, "only GET and POST are known")
 
-    def _door(self, path: str, headers: Mapping[bytes, bytes]) -> Door:
+    def _control(self, path: str, headers: Mapping[bytes, bytes]) -> Control:
         if not hmac.compare_digest(self._token, headers.get(b"x-aisrv-token", b"")):
             raise Refused(FORBIDDEN, "the token is wrong or missing")
-        door = self._doors.by_name.get(path.removeprefix("/do/"))
-        if door is None or not path.startswith("/do/"):
+        control = self._controls.by_name.get(path.removeprefix("/do/"))
+        if control is None or not path.startswith("/do/"):
             raise Refused(NOT_FOUND, "there is no such control")
-        return door
+        return control
 
     async def _show(self, socket: WebSocket) -> None:
         """Feed a page that has sent its token, until it leaves."""

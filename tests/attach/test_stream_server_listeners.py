@@ -32,7 +32,7 @@ from aisrv.protocol.jacdac.frame import ServicePacket, report_frame
 from aisrv.protocol.jacdac.stream import with_length
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from aisrv.web import server
-from aisrv.web.doors import Doors
+from aisrv.web.controls import Controls
 from aisrv.web.hub import Hub
 from aisrv.web.server import PageServer
 from flash_server.chip.chip import FlashChip
@@ -101,7 +101,7 @@ LISTENERS: dict[type[StreamServer], Listener] = {
 SOCKET = UPGRADE.replace(b"GET /", b"GET /socket").replace(b"localhost", b"localhost:PORT")
 HELLO = b'{"token":"token","see":null}'
 LISTENERS[PageServer] = Listener(
-    lambda: PageServer(Hub([]), Doors({}), "token"),
+    lambda: PageServer(Hub([]), Controls({}), "token"),
     SOCKET + bytes((0x81, 0x80 | len(HELLO), 0, 0, 0, 0)) + HELLO,
     bytes((0x81, 0x80 | len(HELLO), 0, 0, 0, 0)) + HELLO,
     (server, "_message"),

@@ -18,8 +18,8 @@ from aisrv import digits
 from aisrv.board import Board
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
+from aisrv.web.controls import CONTROLS, LARGEST_BODY, Controls, Target
 from aisrv.web.device_view import DeviceView
-from aisrv.web.doors import DOORS, LARGEST_BODY, Doors, Target
 from aisrv.web.hub import Hub
 from aisrv.web.server import HEADERS, LARGEST_MESSAGE, NO_TOKEN, PageServer, page_files
 
@@ -77,10 +77,10 @@ async def served(board: Board | None = None) -> AsyncIterator[Page]:
     async with open_device(board, runner=inline) as device, trio.open_nursery() as nursery:
         view = DeviceView("1-1", device)
         hub = Hub([view])
-        doors = Doors({"1-1": Target(device, device.usb)})
-        server = PageServer(hub, doors, TOKEN)
+        controls = Controls({"1-1": Target(device, device.usb)})
+        server = PageServer(hub, controls, TOKEN)
         _, port = await nursery.start(server.serve)
-        await nursery.start(doors.run)
+        await nursery.start(controls.run)
         nursery.start_soon(hub.run)
         yield Page(device, view, port)
         nursery.cancel_scope.cancel()
@@ -342,9 +342,9 @@ async def test_a_reset_of_the_bus_reaches_it() -> None:
 
 
 def test_each_control_has_a_command_or_an_action() -> None:
-    for name, door in DOORS.items():
-        assert (door.command is None) is (door.action is not None), name
-        assert door.most in (0, LARGEST_BODY), name
+    for name, control in CONTROLS.items():
+        assert (control.command is None) is (control.action is not None), name
+        assert control.most in (0, LARGEST_BODY), name
 
 
 async def test_a_tab_that_is_closed_cancels_no_command() -> None:

@@ -87,8 +87,8 @@ async def serve_page(
     if options.web is None:
         return None
     from aisrv.attach.usbip.server import BusPlace
+    from aisrv.web.controls import Controls, Target
     from aisrv.web.device_view import DeviceView
-    from aisrv.web.doors import Doors, Target
     from aisrv.web.hub import Hub
     from aisrv.web.server import PageServer
 
@@ -96,9 +96,9 @@ async def serve_page(
     names = [str(BusPlace.of(number)) for number in range(len(devices))]
     hub = Hub([DeviceView(name, device) for name, device in zip(names, devices, strict=True)])
     pairs = zip(devices, usb, strict=True)
-    doors = Doors(dict(zip(names, (Target(device, port) for device, port in pairs), strict=True)))
-    server = PageServer(hub, doors, token)
+    controls = Controls(dict(zip(names, (Target(device, port) for device, port in pairs), strict=True)))
+    server = PageServer(hub, controls, token)
     place = await listen(server.serve, options.web_host, options.web, "--web")
-    await nursery.start(doors.run)
+    await nursery.start(controls.run)
     nursery.start_soon(hub.run)
     return PageAddress(f"http://{place}/", token)

@@ -42,7 +42,7 @@ class Target(Struct, frozen=True):
     port: HostPort
 
 
-class Door(Struct, frozen=True):
+class Control(Struct, frozen=True):
     """A control: the most bytes of its body, and a command with its data or what it does to a device."""
 
     most: int = 0
@@ -70,25 +70,25 @@ def _number(values: Values, name: str, least: int, most: int) -> int:
     return number
 
 
-DOORS: Final[Mapping[str, Door]] = {
-    "model": Door(LARGEST_BODY, Command.SET_MODEL_ARENA),
-    "model-ext": Door(LARGEST_BODY, Command.SET_MODEL_EXT),
-    "input": Door(LARGEST_BODY, Command.SET_INPUT_TENSOR),
-    "frame": Door(LARGEST_BODY, Command.SET_SENSOR_TENSOR),
-    "infer": Door(command=Command.START_INFER),
-    "stream": Door(command=Command.START_ACQUIRE_STREAM),
-    "single": Door(command=Command.START_ACQUIRE_SINGLE),
-    "gpio": Door(command=Command.SET_OUTPUT_GPIO_EN, data=_flag("on")),
-    "gpio-mode": Door(command=Command.SET_OUTPUT_GPIO_MODE, data=_flag("max")),
-    "threshold": Door(command=Command.SET_OUTPUT_GPIO_THRESH, data=_threshold),
-    "reset": Door(action=lambda target: target.port.reset()),
+CONTROLS: Final[Mapping[str, Control]] = {
+    "model": Control(LARGEST_BODY, Command.SET_MODEL_ARENA),
+    "model-ext": Control(LARGEST_BODY, Command.SET_MODEL_EXT),
+    "input": Control(LARGEST_BODY, Command.SET_INPUT_TENSOR),
+    "frame": Control(LARGEST_BODY, Command.SET_SENSOR_TENSOR),
+    "infer": Control(command=Command.START_INFER),
+    "stream": Control(command=Command.START_ACQUIRE_STREAM),
+    "single": Control(command=Command.START_ACQUIRE_SINGLE),
+    "gpio": Control(command=Command.SET_OUTPUT_GPIO_EN, data=_flag("on")),
+    "gpio-mode": Control(command=Command.SET_OUTPUT_GPIO_MODE, data=_flag("max")),
+    "threshold": Control(command=Command.SET_OUTPUT_GPIO_THRESH, data=_threshold),
+    "reset": Control(action=lambda target: target.port.reset()),
 }
 
 
-class Doors:
+class Controls:
     """Carries out what pages ask for, one command of an engine at a time."""
 
-    by_name: Final = DOORS
+    by_name: Final = CONTROLS
 
     def __init__(self, targets: Mapping[str, Target]) -> None:
         """`targets` are the devices by bus id."""
@@ -105,30 +105,30 @@ class Doors:
                     nursery.start_soon(_carry_out, target.device, number, asked)
             task_status.started()
 
-    async def do(self, door: Door, values: Values, body: bytes) -> str:
-        """Go through a door; return what to say. Raises Refused with the reason."""
+    async def do(self, control: Control, values: Values, body: bytes) -> str:
+        """Do what a control is for; return what to say. Raises Refused with the reason."""
         name = values.get("device", "")
         target = self._targets.get(name)
         if target is None:
             raise Refused(NOT_FOUND, "there is no such device")
-        if door.action is not None:
-            door.action(target)
+        if control.action is not None:
+            control.action(target)
             return "done"
         engine = values.get("engine", "0")
         queue = self._queues.get((name, engine))
-        if queue is None or door.command is None:
+        if queue is None or control.command is None:
             raise Refused(NOT_FOUND, "there is no such engine")
-        data = body if door.data is None else door.data(values)
+        data = body if control.data is None else control.data(values)
         done, answer = trio.open_memory_channel[Status](1)
         try:
-            queue.send_nowait(_Asked(door.command, data, done))
+            queue.send_nowait(_Asked(control.command, data, done))
         except trio.WouldBlock:
             raise Refused(BUSY, f"the engine has {WAITING} commands to do") from None
         status = await answer.receive()
         if status is not Status.OKAY:
             log = bytes(target.device.engines[int(engine)].log).rstrip(b"\0")
             last = log.decode(errors="replace").strip().rpartition("\n")[2]
-            raise Refused(CONFLICT, f"{door.command.name}: {last or status!r}")
+            raise Refused(CONFLICT, f"{control.command.name}: {last or status!r}")
         return "done"
 
 

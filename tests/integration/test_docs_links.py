@@ -35,6 +35,12 @@ def test_links_lead_to_files_and_headings(name: str) -> None:
         assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
 
 
+def test_each_page_is_listed_in_the_manual() -> None:
+    listed = re.findall(r"(\S+\.md)$", (ROOT / ".mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]
+    assert sorted(listed) == sorted(pages)
+
+
 def test_pages_named_in_the_sources_exist() -> None:
     named = {
         name

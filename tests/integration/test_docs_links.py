@@ -14,6 +14,7 @@ from tests.support.paths import ROOT
 SOURCES = ("aisrv", "benchmarks", "examples", "flash_server", "host_tools", "phy", "tests")
 LINKING = ("README.md", "CONTRIBUTING.md", "examples/README.md")
 GROUPS = ("aisrv.kernel_backends",)  # entry points, not modules
+MANUAL = ROOT / ".mkdocs.yml"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -35,8 +36,9 @@ def test_links_lead_to_files_and_headings(name: str) -> None:
         assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
 
 
+@pytest.mark.skipif(not MANUAL.exists(), reason="the tree has no .mkdocs.yml: only a checkout has")
 def test_each_page_is_listed_in_the_manual() -> None:
-    listed = re.findall(r"(\S+\.md)$", (ROOT / ".mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(r"(\S+\.md)$", MANUAL.read_text(encoding="utf-8"), re.MULTILINE)
     pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]
     assert sorted(listed) == sorted(pages)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -58,7 +57,7 @@ def _kind(settings: InputSettings, spec: TensorSpec, data: DataSet, number: int)
     if settings.kind is not None:
         return settings.kind
     first = data.files[0]
-    suffix = first.suffix.lower() if isinstance(first, Path) else ""
+    suffix = "" if isinstance(first, bytes) else first.suffix.lower()
     if suffix == ".npy":
         return "array"
     return "audio" if suffix in SOUNDS or settings.frontend else "image"

@@ -156,7 +156,7 @@ class Preparation:
         return np.ascontiguousarray(elements.transpose(0, 3, 1, 2)) if settings.layout == "nchw" else elements
 
     def _array_rows(self, array: Array, spec: TensorSpec, settings: InputSettings) -> Rows:
-        """Return arrays as they are, or real numbers quantized."""
+        """Return arrays as they are, or real numbers quantized; a mean and a deviation count before that."""
         count = len(array)
         if array.size != count * int(np.prod(spec.shape)):
             raise InputError(f"examples have the shape {list(array.shape[1:])}, the tensor is {spec}")
@@ -164,13 +164,12 @@ class Preparation:
             if array.dtype.itemsize != np.dtype(spec.dtype).itemsize:
                 raise InputError(f"raw examples have {array.dtype}, the tensor is {spec}")
             return _bytes(np.ascontiguousarray(array), count)
+        if settings.mean:
+            array = (array.astype(np.float64) - settings.mean) / settings.std
         if array.dtype == np.dtype(spec.dtype) or spec.scale is None:
             elements = array.astype(spec.dtype)
         else:
-            real = array.astype(np.float64)
-            if settings.mean:
-                real = (real - settings.mean) / settings.std
-            elements = spec.quantize(real)
+            elements = spec.quantize(array.astype(np.float64))
         return _bytes(elements.astype(elements.dtype.newbyteorder("<")), count)
 
 

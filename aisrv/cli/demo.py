@@ -179,7 +179,7 @@ def demo(count: int, all_images: bool, seed: int, device: str, as_json: bool, fi
       aisrv demo --count 10 --seed 7
       aisrv demo --all --json
       aisrv demo --device usb          the same on real hardware
-      aisrv demo --files .             digits.tflite, digits_float.tflite, digits_two_outputs.tflite, seven.npy and two.npy
+      aisrv demo --files .             digits.tflite, seven.npy and others, for other commands
     """
     if files is not None:
         try:

@@ -1,8 +1,8 @@
 """The digits network as `.tflite` models: trained parameters as they are, or with example images in int8.
 
-The scheme of int8 is TensorFlow Lite's (its "8-bit quantization specification"): activations int8 with one scale and
-zero point, weights int8 of -127 to 127 with zero point 0, one scale for each output channel of a convolution
-and one for the fully connected layer, biases int32 with the scale of input times weights.
+The scheme of int8 is TensorFlow Lite's (its "8-bit quantization specification"): activations int8 with one
+scale and zero point, weights int8 of -127 to 127 with zero point 0, one scale for each output channel of a
+convolution and one for the fully connected layer, biases int32 with the scale of input times weights.
 """
 
 from dataclasses import replace

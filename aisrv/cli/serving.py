@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from msgspec import Struct, field
 
-from aisrv.attach.stream_server import LOOPBACK, StreamServer
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
@@ -22,8 +21,9 @@ from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_device
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
 from aisrv.cli.options.web import PageAddress, WebOptions, serve_page
 from aisrv.device.device import Device, ModelRefused, open_devices
-from aisrv.device.failures import first_cause
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
+from aisrv.listeners.failures import first_cause
+from aisrv.listeners.stream_server import LOOPBACK, StreamServer
 from aisrv.protocol.commands import Command
 from aisrv.terminal.command_group import os_error_text
 from aisrv.values.regular_file import read_regular

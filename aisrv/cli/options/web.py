@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import trio
 
-from aisrv.attach.stream_server import LOOPBACK
+from aisrv.listeners.stream_server import LOOPBACK
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.values.regular_file import read_regular
@@ -87,8 +87,8 @@ async def serve_page(
     if options.web is None:
         return None
     from aisrv.attach.usbip.server import BusPlace
-    from aisrv.web.controls import Controls, Target
-    from aisrv.web.device_view import DeviceView
+    from aisrv.monitor.web.controls import Controls, Target
+    from aisrv.monitor.web.device_view import DeviceView
     from aisrv.web.hub import Hub
     from aisrv.web.server import PageServer
 

@@ -10,10 +10,11 @@ from typing import Final, NamedTuple
 import trio
 from msgspec import Struct
 
-from aisrv.attach.websocket import BAD_REQUEST, NOT_FOUND, Refused
 from aisrv.device.device import Device
+from aisrv.listeners.websocket import BAD_REQUEST, NOT_FOUND, Refused
 from aisrv.protocol.commands import GPIO_COUNT, Command, Status
 from aisrv.protocol.engine_channel import set_large
+from aisrv.web.view import Values
 from phy.usb.bus import HostPort
 
 LARGEST_BODY: Final = 16 << 20
@@ -22,9 +23,6 @@ WAITING: Final = 8
 """Commands that may wait for an engine."""
 CONFLICT: Final = 409
 BUSY: Final = 503
-
-Values = Mapping[str, str]
-"""The fields of a request's query."""
 
 
 class _Asked(NamedTuple):

@@ -27,8 +27,6 @@ from tests.support.programs import AISRV, missing, need_package, run_process
 
 need_package("distributed", "distributed>=2024.8")
 
-pytestmark = pytest.mark.xdist_group("fleet")  # its tests share a cluster
-
 EXAMPLES: Final = amount(397, every_day=180)
 SHARD: Final = ("--shard", "15", "--limit", str(EXAMPLES), "--check", "0")
 SLOW: Final = ("--engine", "slow_engine:Slow")

@@ -50,10 +50,13 @@ class PageLog(logging.Handler):
         self._lines: deque[list[object]] = deque(maxlen=LOG_LINES)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line: number, seconds since 1970, level, name, text."""
+        """Keep a line of a logger."""
+        self.add(record.levelno, record.name, record.getMessage(), record.created)
+
+    def add(self, level: int, name: str, text: str, created: float) -> None:
+        """Keep a line; `created` is in seconds since 1970."""
         self.count += 1
-        text = record.getMessage()[:LONGEST_LINE]
-        self._lines.append([self.count, round(record.created, 3), record.levelno, record.name[-40:], text])
+        self._lines.append([self.count, round(created, 3), level, name[-40:], text[:LONGEST_LINE]])
 
     def since(self, number: int) -> list[list[object]]:
         """Return the lines after that of a number, as far as they are kept."""
@@ -63,9 +66,10 @@ class PageLog(logging.Handler):
 class Hub:
     """The states of all devices that a page looks at. Without pages it does nothing."""
 
-    def __init__(self, views: Sequence[View]) -> None:
+    def __init__(self, views: Sequence[View], log: PageLog | None = None) -> None:
+        """Show the views, and what `log` is given besides the lines of the program itself."""
         self.views: Final[Mapping[str, View]] = {view.name: view for view in views}
-        self.log: Final = PageLog()
+        self.log: Final = PageLog() if log is None else log
         self._looking: Counter[str] = Counter()
         self._states: dict[str, Json] = {}
         self._patches: dict[tuple[str, int], bytes] = {}

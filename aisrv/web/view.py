@@ -9,6 +9,8 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 LONGEST: Final = 80
 """Characters of a name."""
+MOST_OPERATORS: Final = 64
+"""Operators whose times are shown."""
 
 Json: TypeAlias = dict[str, Any]
 Values: TypeAlias = Mapping[str, str]

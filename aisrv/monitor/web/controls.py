@@ -11,9 +11,10 @@ import trio
 from msgspec import Struct
 
 from aisrv.device.device import Device
-from aisrv.listeners.websocket import BAD_REQUEST, NOT_FOUND, Refused
-from aisrv.protocol.commands import GPIO_COUNT, Command, Status
+from aisrv.listeners.websocket import NOT_FOUND, Refused
+from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_large
+from aisrv.web.query import threshold, whole_number
 from aisrv.web.view import Values
 from phy.usb.bus import HostPort
 
@@ -51,21 +52,11 @@ class Control(Struct, frozen=True):
 
 
 def _flag(name: str) -> Callable[[Values], bytes]:
-    return lambda values: bytes((_number(values, name, 0, 1),))
+    return lambda values: bytes((whole_number(values, name, 0, 1),))
 
 
 def _threshold(values: Values) -> bytes:
-    return bytes((_number(values, "output", 0, GPIO_COUNT - 1), _number(values, "value", -128, 127) & 0xFF))
-
-
-def _number(values: Values, name: str, least: int, most: int) -> int:
-    try:
-        number = int(values.get(name, ""))
-    except ValueError:
-        raise Refused(BAD_REQUEST, f"{name} is a whole number from {least} to {most}") from None
-    if not least <= number <= most:
-        raise Refused(BAD_REQUEST, f"{name} is a whole number from {least} to {most}, not {number}")
-    return number
+    return bytes(threshold(values))
 
 
 CONTROLS: Final[Mapping[str, Control]] = {

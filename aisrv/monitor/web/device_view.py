@@ -24,14 +24,9 @@ from aisrv.monitor.web.frame_pictures import frame_picture
 from aisrv.monitor.web.token_counter import TokenCounter
 from aisrv.protocol.commands import GPIO_COUNT, GpioMode
 from aisrv.web.pictures import is_picture, tensor_picture
-from aisrv.web.view import Json, cut
+from aisrv.web.scores import MOST_SCORES, shown_scores
+from aisrv.web.view import MOST_OPERATORS, Json, cut
 
-MOST_BARS: Final = 32
-"""Outputs that are all shown; of more, the `BEST` largest are."""
-BEST: Final = 10
-MOST_SCORES: Final = 4096
-"""Bytes of an output past which it is no list of scores."""
-MOST_OPERATORS: Final = 64
 MOST_PLANNED: Final = 200
 """Operators of a model past which its arena is not drawn."""
 PICTURE_SECONDS: Final = 0.2
@@ -257,10 +252,4 @@ def _scores(inference: InferenceEngine) -> list[list[int]]:
     if inference.host_seconds is None or not inference.output_count:
         return []
     output = inference.output(0)
-    if len(output) > MOST_SCORES:
-        return []
-    values = output.cast("B").cast("b").tolist()
-    places = list(range(len(values)))
-    if len(values) > MOST_BARS:
-        places = sorted(places, key=lambda place: -values[place])[:BEST]
-    return [[place, values[place]] for place in places]
+    return shown_scores(output.cast("B").cast("b").tolist() if len(output) <= MOST_SCORES else [])

@@ -12,10 +12,11 @@ from typing import Final, Protocol
 import msgspec
 import trio
 
-from aisrv.listeners.failures import Failures
+from aisrv.device.failures import Failures
+from aisrv.web.device_view import DeviceView, Json
 from aisrv.web.frames import BINARY, TEXT, frame
+from aisrv.web.grid import grid_state
 from aisrv.web.merge_patch import merge_patch
-from aisrv.web.view import Json, View
 
 TICK: Final = 0.05
 """Seconds between two states."""
@@ -50,13 +51,10 @@ class PageLog(logging.Handler):
         self._lines: deque[list[object]] = deque(maxlen=LOG_LINES)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line of a logger."""
-        self.add(record.levelno, record.name, record.getMessage(), record.created)
-
-    def add(self, level: int, name: str, text: str, created: float) -> None:
-        """Keep a line; `created` is in seconds since 1970."""
+        """Keep a line: number, seconds since 1970, level, name, text."""
         self.count += 1
-        self._lines.append([self.count, round(created, 3), level, name[-40:], text[:LONGEST_LINE]])
+        text = record.getMessage()[:LONGEST_LINE]
+        self._lines.append([self.count, round(record.created, 3), record.levelno, record.name[-40:], text])
 
     def since(self, number: int) -> list[list[object]]:
         """Return the lines after that of a number, as far as they are kept."""
@@ -66,10 +64,9 @@ class PageLog(logging.Handler):
 class Hub:
     """The states of all devices that a page looks at. Without pages it does nothing."""
 
-    def __init__(self, views: Sequence[View], log: PageLog | None = None) -> None:
-        """Show the views, and what `log` is given besides the lines of the program itself."""
-        self.views: Final[Mapping[str, View]] = {view.name: view for view in views}
-        self.log: Final = PageLog() if log is None else log
+    def __init__(self, views: Sequence[DeviceView]) -> None:
+        self.views: Final[Mapping[str, DeviceView]] = {view.name: view for view in views}
+        self.log: Final = PageLog()
         self._looking: Counter[str] = Counter()
         self._states: dict[str, Json] = {}
         self._patches: dict[tuple[str, int], bytes] = {}
@@ -93,13 +90,11 @@ class Hub:
 
     def _tick(self, number: int) -> None:
         self._patches.clear()
-        now = trio.current_time()
         for name in self._looking:
             if name != GRID:
-                self._states[name] = self.views[name].state(now)
+                self._states[name] = self.views[name].state(trio.current_time())
             elif number % GRID_TICKS == 0 or GRID not in self._states:
-                devices = {each: view.summary() for each, view in self.views.items()}
-                self._states[GRID] = {"t": round(now, 3), "devices": devices}
+                self._states[GRID] = grid_state(self.views, trio.current_time())
         ticked, self._ticked = self._ticked, trio.Event()
         ticked.set()
 
@@ -109,7 +104,11 @@ class Hub:
         if name == GRID:
             return [frame(TEXT, _encode({"grid": True, "devices": names}))]
         view = self.views[name]
-        before = [[0, 0, logging.INFO, source, line[:LONGEST_LINE]] for source, line in view.lines_before()]
+        before = [
+            [0, 0, logging.INFO, f"engine {number}", line[:LONGEST_LINE]]
+            for number, engine in enumerate(view.device.engines)
+            for line in bytes(engine.log).rstrip(b"\0").decode(errors="replace").splitlines()
+        ]
         board = frame(TEXT, _encode({"board": view.board(), "devices": names}))
         return [board, frame(TEXT, _encode({"log": before}))]
 

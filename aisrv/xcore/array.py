@@ -57,7 +57,7 @@ def send_array(c: ChanEnd, data: bytes | bytearray | memoryview) -> Steps[None]:
     whole = len(data) & -WORD_BYTES
     done = 0
     while whole - done > PIECE_BYTES:
-        yield from c.outbytes(words_to_wire(data[done : done + PIECE_BYTES]))
+        yield from c.outwords(data[done : done + PIECE_BYTES])
         done += PIECE_BYTES
     yield from c.packet(words_to_wire(data[done:whole]))
     yield from c.packet(bytes(data[whole:]))

@@ -34,12 +34,12 @@ def _out(c: ChanEnd, data: bytes) -> Steps[None]:
     """Normal output: END, await END, the data, END, await END."""
     if deliver_directly(c, data):
         return
-    yield from c.packet(b"")
+    yield from c.lone_packet(b"")
     if (yield from publish(c, data)):
         return
     while not c.take_control(_END):
         yield
-    yield from c.packet(data)
+    yield from c.lone_packet(data)
     while not c.take_control(_END):
         yield
 
@@ -54,11 +54,11 @@ def _in(c: ChanEnd, count: int, convert: Callable[[bytes], T]) -> Steps[T]:
         yield
     if data := take_published(c, count):
         return convert(data)
-    yield from c.packet(b"")
+    yield from c.lone_packet(b"")
     data = yield from c.input(count)
     while not c.take_control(_END):
         yield
-    yield from c.packet(b"")
+    yield from c.lone_packet(b"")
     return convert(data)
 
 

@@ -16,10 +16,19 @@ TOKEN_SLOTS: Final = 2
 """A lone token or word: an instruction on either side."""
 WORD_SLOTS: Final = 4
 """A word of a run, or a byte of its tail: `in, out, sub, bt` (lib_tflite_micro, fast_flash_read_loop.S)."""
+CONTROL_SLOTS: Final = 1
+"""A control token of a run, such as the END of an array."""
 NORMAL_WORD_SLOTS: Final = 10
 """A word with its handshake (`chan_out_word`)."""
 STATUS_SLOTS: Final = 5
 """The status of a SET: a word and END."""
+
+RESOURCE_SLOTS: Final = 1
+"""Estimate: an instruction on a lock, a synchronizer or a timer, `setd`, `getr`, a select."""
+DEFAULT_CASE_SLOTS: Final = 5
+"""Estimate: the default case of a select, with the loop around it."""
+JOB_SLOTS: Final = 20
+"""Estimate: the start of a job on a core of its own, as by `par`."""
 
 ROUTE_CLOCKS: Final = 48
 """A route opened to the other tile. Estimate: no latency of the switch is published."""

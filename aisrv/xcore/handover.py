@@ -39,7 +39,7 @@ class Output(Struct):
 def deliver_directly(c: ChanEnd, data: bytes, array: bytes | bytearray | memoryview | None = None) -> bool:
     """Deliver a normal output of `data`, and the array after it, to a side that waits for just this."""
     peer = c.peer_at_rest()
-    if peer is None or peer.ready or not isinstance(waiting := peer.noted, Input):
+    if peer is None or peer.has_tokens or not isinstance(waiting := peer.noted, Input):
         return False
     if waiting.count != len(data) or not data or (array is not None and len(array) >= waiting.room):
         return False
@@ -58,7 +58,7 @@ def await_direct(c: ChanEnd, count: int, room: int = 0) -> Steps[Input | None]:
 
     An array of less than `room` bytes may come along.
     """
-    if c.ready:
+    if c.has_tokens:
         return None
     c.noted = waiting = Input(count, room)
     yield
@@ -69,7 +69,7 @@ def await_direct(c: ChanEnd, count: int, room: int = 0) -> Steps[Input | None]:
 def publish(c: ChanEnd, data: bytes) -> Steps[bool]:
     """Wait for the answer to the first END of a normal output of `data`; whether the other side took all."""
     c.noted = offered = Output(data)
-    while not (c.ready or offered.taken):
+    while not (c.has_tokens or offered.taken):
         yield
     c.noted = None
     return offered.taken
@@ -78,7 +78,7 @@ def publish(c: ChanEnd, data: bytes) -> Steps[bool]:
 def take_published(c: ChanEnd, count: int) -> bytes:
     """Take what the other side offers, after its first END; no bytes where that is not `count` bytes."""
     peer = c.peer_at_rest()
-    if peer is None or peer.ready or not isinstance(offered := peer.noted, Output):
+    if peer is None or peer.has_tokens or not isinstance(offered := peer.noted, Output):
         return b""
     data = offered.data
     if len(data) != count or not data:

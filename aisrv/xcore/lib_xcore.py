@@ -5,7 +5,7 @@ of `Tile` trap. Sources: lib_xcore's chanend.h, channel.h, channel_streaming.h, 
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -13,9 +13,11 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import Channel, s_chan_check_ct_end, s_chan_out_ct_end
 from aisrv.xcore.core import Core
 from aisrv.xcore.lock import Lock
-from aisrv.xcore.runtime import Parking
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.timer import Timer
+
+if TYPE_CHECKING:
+    from aisrv.xcore.runtime import Parking
 
 # Allocation.
 
@@ -102,7 +104,7 @@ class _Join:
 
     def __init__(self, tile: Tile) -> None:
         self._tile = tile
-        self._parking: Parking[None] = Parking(tile.runtime)
+        self._parking: Parking[None] = tile.runtime.new_parking()
         self._scope_and_end: list[tuple[trio.CancelScope, trio.Event]] = []
         self.running: list[Core] = []
         """Cores whose job has not returned; those that a trap halted stay."""

@@ -135,12 +135,19 @@ async def open_node(
     try:
         async with trio.open_nursery() as nursery:
             runtime = classes.runtime(
-                nursery, switch, number=number, tiles=tiles, name=name, on_trap=on_trap, seed=seed
+                nursery,
+                switch,
+                number=number,
+                tiles=tiles,
+                name=name,
+                on_trap=on_trap,
+                seed=seed,
+                core_clock_mhz=core_clock_mhz,
             )
             node = Node(runtime, tiles=tiles, core_clock_mhz=core_clock_mhz, classes=classes)
             with runtime.outside_world():
                 yield node
     finally:
         if runtime is not None:
-            runtime.has_ended = True
+            runtime.end()
         switch.clear()

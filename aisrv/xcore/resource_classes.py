@@ -12,6 +12,7 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.runtime import Runtime
+from aisrv.xcore.synchronizer import Synchronizer
 from aisrv.xcore.timer import Timer
 
 
@@ -23,6 +24,7 @@ class ResourceClasses(Struct, frozen=True):
     chanend: type[ChanEnd] = ChanEnd
     timer: type[Timer] = Timer
     lock: type[Lock] = Lock
+    synchronizer: type[Synchronizer] = Synchronizer
 
 
 PLAIN: Final = ResourceClasses()

@@ -83,6 +83,11 @@ class RoutedEnd(VerbRunner):
             self._check_usable("select")
         return self._buffer.queued > 0
 
+    @property
+    def has_tokens(self) -> bool:
+        """Whether a token lies there, of whatever clock."""
+        return self._buffer.queued > 0
+
     def setd(self, destination: "RoutedEnd | int") -> None:
         """Set the `destination` of outputs, by object or resource id; refused while a route is open.
 
@@ -308,6 +313,9 @@ class RoutedEnd(VerbRunner):
         if not self._output_packet_at_once(data):
             yield from self.output(data)
             yield from self.output(_END)
+
+    lone_packet = packet
+    """A packet of a handshake, in which each token is by itself: that takes longer in device time."""
 
     def _output_packet_at_once(self, data: bytes) -> bool:
         """Output data and END over a route that opens and closes within the verb."""

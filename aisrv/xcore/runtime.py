@@ -57,6 +57,7 @@ class Runtime:
         name: str,
         on_trap: OnTrap,
         seed: int | None,
+        core_clock_mhz: int,  # noqa: ARG002 - for other classes
     ) -> None:
         self._nursery = nursery
         self._on_trap = on_trap
@@ -196,6 +197,28 @@ class Runtime:
             self.verbs_at_once = 0
             self._tick = self.clock.leave_tick(self._tick)
         await trio.lowlevel.checkpoint()
+
+    async def default_case(self) -> None:
+        """Let others run, as a select takes its default case."""
+        await trio.lowlevel.checkpoint()
+
+    def new_parking(self) -> "Parking[Any]":
+        """Create a place where a core sleeps until another wakes it."""
+        return Parking(self)
+
+    def new_event_parking(self) -> "EventParking":
+        """Create a place where a core waits for one of several events."""
+        return EventParking(self)
+
+    def core_taken(self, core: Core) -> None:
+        """Note that a core of a tile is in use now, with a task or without; other classes count them."""
+
+    def core_given_back(self, core: Core) -> None:
+        """Note that a core is not in use any more; other classes count them."""
+
+    def end(self) -> None:
+        """Note that nothing runs any more."""
+        self.has_ended = True
 
     def verb_parks(self) -> None:
         """Count a verb that waits, which ends a row, but on virtual time lets no time pass."""
@@ -344,3 +367,41 @@ class Parking(Waiter[T]):
         core, self._core = self._core, None
         if core is not None:
             self._runtime.core_woken(core)
+
+
+class AwaitedEvent(Protocol):
+    """An event that is sure to come."""
+
+    @property
+    def due(self) -> int:
+        """Tick at which it comes."""
+
+    @property
+    def deadline(self) -> float:
+        """Trio's time at which that tick begins."""
+
+
+class EventSource(Resource, Protocol):
+    """A select, as the place knows it where its core waits."""
+
+    def ready_event(self) -> Any:  # noqa: ANN401 - an event of a select
+        """Choose an event that is there; None where there is none."""
+
+    def next_clocks(self) -> Iterator[int]:
+        """Clocks of events that are on their way; only in device time is there any."""
+
+
+class EventParking(Parking[Any]):
+    """Where a core waits in a select: what wakes it is the event that is there."""
+
+    __slots__ = ()
+
+    def event(self, source: EventSource, *, timed: bool = False) -> "Awaitable[Any]":
+        """Wait for one of the events. With `timed` the caller bounds the wait."""
+        return self.park("select", source, timed=timed)
+
+    async def event_until(self, source: EventSource, last: AwaitedEvent) -> Any:  # noqa: ANN401 - an event
+        """Wait for one of the events, of which `last` is sure to come."""
+        with trio.CancelScope(deadline=last.deadline):
+            return await self.park("select", source, timed=True)
+        return last

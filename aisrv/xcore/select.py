@@ -1,7 +1,7 @@
 """Select: wait for the first of several events. Rules: "The XCORE substrate", section Select."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Final, Protocol
 
@@ -12,7 +12,7 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core, check_tile, current_core
 from aisrv.xcore.listener import Answer, Call, Listener
 from aisrv.xcore.report import WokenByCores, wakers_of
-from aisrv.xcore.runtime import Parking, Runtime
+from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.timer import TimerAfter
 from aisrv.xcore.traced import traced_verb
 from aisrv.xcore.traps import XcoreError
@@ -92,7 +92,7 @@ class Selection:
             raise SelectError("a select must have a case")
         self.runtime: Final = self._events[0].runtime
         """What its events share with the other resources of their node."""
-        self._parking: Parking[Any] = Parking(self.runtime)
+        self._parking = self.runtime.new_event_parking()
         self._of_tiles = [event for event in self._events if isinstance(event, ChanEnd | TimerAfter)]
         self._entered_by: Core | None = None
         self._timed = any(isinstance(event, TimerAfter) for event in self._events)
@@ -130,7 +130,7 @@ class Selection:
         events = self._enabled()
         chosen = self._choose(events)
         if chosen is None:
-            await trio.lowlevel.checkpoint()
+            await runtime.default_case()
         if runtime.clock.is_virtual:
             core = current_core()
             poll = runtime.poll if core is None else core.poll
@@ -198,6 +198,15 @@ class Selection:
         """Whether it has more than one case."""
         return len(self._events) > 1
 
+    def ready_event(self) -> Event | None:
+        """Choose an event that is there, of those whose guard holds; None where there is none."""
+        return self._choose(self._enabled())
+
+    def next_clocks(self) -> Iterator[int]:
+        """Clocks of runs that lie at its ends and may be later than its core, in device time."""
+        clocks = (getattr(event, "next_clock", None) for event in self._enabled())
+        return (clock for clock in clocks if clock is not None)
+
     def _check_tiles(self) -> None:
         """Trap where a resource is not of the running core's tile, also where a guard leaves its case out."""
         core = current_core()
@@ -229,13 +238,12 @@ class Selection:
             for resource in resources:
                 resource.listen(self)
             if not timers:
-                return await self._parking.park("select", self, timed=timed)
+                return await self._parking.event(self, timed=timed)
             first = min(timers, key=lambda event: event.deadline)
-            with ExitStack() as used, trio.CancelScope(deadline=first.deadline):
+            with ExitStack() as used:
                 for event in timers:
                     used.enter_context(event.timer.in_use("select"))
-                return await self._parking.park("select", self, timed=True)
-            return first
+                return await self._parking.event_until(self, first)
         finally:
             for resource in resources:
                 resource.stop_listening(self)

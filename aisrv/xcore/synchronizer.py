@@ -47,7 +47,7 @@ class Synchronizer:
             for parking, _ in waiting:
                 parking.wake(None)
             return
-        place = (Parking[None](self.runtime), user)
+        place = (self.runtime.new_parking(), user)
         self._waiting.append(place)
         await place[0].park("sync", self, lambda: self._waiting.remove(place))
 

@@ -122,12 +122,14 @@ class Tile:
         check_tile(self.number, "getr of a logical core")
         core = self._classes.core(self.number, self._cores.take(), name)
         self._taken[core.number] = core
+        self.runtime.core_taken(core)
         return core
 
     def release_core(self, core: Core) -> None:
         """Take a core back whose task has ended."""
         self._cores.give_back(core.number)
         self._taken.pop(core.number, None)
+        self.runtime.core_given_back(core)
 
     def allocate_chanend(self) -> ChanEnd:
         """Allocate the lowest free channel end (`getr`); the 33rd traps with ILLEGAL_RESOURCE."""
@@ -148,4 +150,4 @@ class Tile:
         """Allocate a barrier for `members` cores; the eighth traps with ILLEGAL_RESOURCE."""
         check_tile(self.number, "getr of a synchronizer")
         check_size(members - 1, "members of a synchronizer, without the first")
-        return Synchronizer(self.runtime, self.number, self._synchronizers, members)
+        return self._classes.synchronizer(self.runtime, self.number, self._synchronizers, members)

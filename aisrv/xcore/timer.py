@@ -108,10 +108,10 @@ class TimerAfter:
 
     def _set(self, time: int) -> None:
         now = self._clock.ticks()
-        self._due = now + _signed(time - now & 0xFFFFFFFF) + 1
-        self.deadline = self._clock.deadline(self._due)
+        self.due = now + _signed(time - now & 0xFFFFFFFF) + 1
+        self.deadline = self._clock.deadline(self.due)
 
     @property
     def ready(self) -> bool:
         """Whether that time has passed."""
-        return self._clock.ticks() >= self._due
+        return self._clock.ticks() >= self.due

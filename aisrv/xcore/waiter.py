@@ -18,7 +18,7 @@ def no_cleanup() -> None:
     """Do nothing where a task is cancelled that waits."""
 
 
-class _Failure:
+class Failure:
     """An error on its way to the task."""
 
     __slots__ = ("error",)
@@ -49,9 +49,9 @@ class Waiter(Generic[T]):
         self.task = task
         self._withdraw = withdraw
         yield from wait_task_rescheduled(self._abort)  # noqa: ASYNC105 - as above
-        result: T | _Failure = task.custom_sleep_data
+        result: T | Failure = task.custom_sleep_data
         task.custom_sleep_data = None  # the task must not keep it alive until it sleeps again
-        if isinstance(result, _Failure):
+        if isinstance(result, Failure):
             raise result.error
         return result
 
@@ -67,7 +67,7 @@ class Waiter(Generic[T]):
 
     def fail(self, error: Exception) -> bool:
         """Let the task run on with an error that `wait` raises; False where none sleeps."""
-        return self.wake(_Failure(error))  # type: ignore[arg-type]  # no value: `wait` raises it
+        return self.wake(Failure(error))  # type: ignore[arg-type]  # no value: `wait` raises it
 
     def _abort(self, _: object) -> Abort:
         withdraw = self._withdraw

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,8 +13,6 @@ from host_tools.transports.schemes import forms
 
 if TYPE_CHECKING:
     from host_tools.client import AiServer
-
-Server = TypeVar("Server", bound="AiServer")
 
 DEFAULT_DEVICE: Final = "usb"
 
@@ -89,11 +87,7 @@ class HostSettings:
         """Open the device that the options name, or another; a context manager gives it back."""
         from host_tools.client import AiServer
 
-        return self.connect_as(AiServer, device)
-
-    def connect_as(self, kind: "type[Server]", device: str | None = None) -> "Server":
-        """Do as `connect`, with a server of another kind."""
-        return kind.open(
+        return AiServer.open(
             device or self.device or DEFAULT_DEVICE,
             engine=self.engine,
             dialect=self.dialect,

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.evaluate.data.mapped_rows import MappedRows
-from aisrv.evaluate.data.urls import Url
 from aisrv.evaluate.errors import DataError
 
 Array = npt.NDArray[Any]
@@ -36,7 +35,7 @@ class DataSet:
     listing_sha256: str
     """Of the listing: what examples there are, and their labels."""
     arrays: tuple[Array, ...] = ()
-    files: Sequence[Path | Url | bytes] = ()
+    files: Sequence[Path | bytes] = ()
     """Where each example is, or the bytes of its file; empty for arrays."""
     names: Sequence[str] = ()
     """What each example is called; empty for arrays."""

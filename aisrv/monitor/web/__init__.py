@@ -1,1 +1,0 @@
-"""What the page of `--web` shows of a running device, and does to it."""

@@ -1,0 +1,254 @@
+"""What the page shows of one device: the board once, its state again and again, and pictures.
+
+The members of both objects are those of docs/reference/web-protocol.md. No value is None; names are cut to
+`LONGEST`.
+"""
+
+from collections import defaultdict
+from contextlib import ExitStack
+from functools import lru_cache
+from typing import Any, Final
+
+import trio
+
+from aisrv.board import plan_of
+from aisrv.device.device import Device
+from aisrv.engine.state import AIEngine
+from aisrv.inference.engine import InferenceEngine
+from aisrv.inference.timings import Total, sum_of
+from aisrv.model import TensorType
+from aisrv.model.arena_plan import plan_arena
+from aisrv.monitor.cell_texts import errors as name_errors
+from aisrv.monitor.snapshot import core_status
+from aisrv.monitor.values import CoreState
+from aisrv.protocol.commands import GPIO_COUNT, GpioMode
+from aisrv.web.pictures import frame_picture, is_picture, tensor_picture
+from aisrv.web.token_counter import TokenCounter
+
+LONGEST: Final = 80
+"""Characters of a name."""
+MOST_BARS: Final = 32
+"""Outputs that are all shown; of more, the `BEST` largest are."""
+BEST: Final = 10
+MOST_SCORES: Final = 4096
+"""Bytes of an output past which it is no list of scores."""
+MOST_OPERATORS: Final = 64
+MOST_PLANNED: Final = 200
+"""Operators of a model past which its arena is not drawn."""
+PICTURE_SECONDS: Final = 0.2
+
+Json = dict[str, Any]
+
+
+def cut(text: str) -> str:
+    """Cut a name to `LONGEST` characters."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+class _Seen:
+    """The picture and the tensor of the last run that was looked at."""
+
+    def __init__(self, device: Device, number: int) -> None:
+        self.pictures: dict[tuple[int, int], bytes] = {}
+        self._device = device
+        self._number = number
+        self._next = 0.0
+
+    def take(self) -> None:
+        """Copy what a run is given, so that frame, tensor and scores are of one run; a few a second."""
+        if trio.current_time() < self._next:
+            return
+        self._next = trio.current_time() + PICTURE_SECONDS
+        inference, exposure = self._device.engines[self._number].inference, self._device.exposure
+        model = inference.model
+        if model is not None and model.inputs and is_picture(tensor := model.tensors[model.inputs[0]]):
+            data = bytes(inference.input(0))
+            self.pictures[2, self._number] = tensor_picture(self._number, tensor, data)
+        else:
+            self.pictures.pop((2, self._number), None)
+        if exposure is not None:
+            self.pictures[1, 0] = frame_picture(exposure.frame)
+
+
+class DeviceView:
+    """Looks at a device. Nothing is counted or copied before `open`, and nothing after `close`."""
+
+    def __init__(self, name: str, device: Device) -> None:
+        self.name: Final = name
+        """Bus id of the device, such as 1-1."""
+        self.device: Final = device
+        self._plan = plan_of(device.board)
+        self._counter = TokenCounter()
+        self._open = ExitStack()
+        self._seen = [_Seen(device, number) for number in range(len(device.engines))]
+        self._models: dict[int, tuple[object, Json]] = {}
+        self._peers: dict[str, str] = {}
+        self._curves: dict[tuple[tuple[int, str], ...], list[int]] = defaultdict(list)
+        for number, (link, channel) in enumerate(zip(self._plan.links, device.channels, strict=True)):
+            a, b = link.a.task, link.b.task
+            self._peers[channel.a.name], self._peers[channel.b.name] = b.name, a.name
+            self._curves[tuple(sorted(((a.tile, a.name), (b.tile, b.name))))].append(number)
+
+    def open(self) -> None:
+        """Begin to count tokens and to copy what runs are given."""
+        self._open.enter_context(self.device.node.tracing(self._counter))
+        for engine, seen in zip(self.device.engines, self._seen, strict=True):
+            engine.inference.before_run = seen.take
+            self._open.callback(setattr, engine.inference, "before_run", None)
+
+    def close(self) -> None:
+        self._open.close()
+
+    def board(self) -> Json:
+        """What does not change."""
+        board, plan = self.device.board, self._plan
+        sensor = board.sensor
+        return {
+            "name": self.name,
+            "description": cut(board.description),
+            "mhz": board.core_clock_mhz,
+            "tiles": {
+                str(tile): {
+                    "kib": board.internal_kib,
+                    "tasks": [cut(task.name) for task in plan.cores(tile)],
+                    "ends": plan.channel_ends(tile),
+                }
+                for tile in range(board.tiles)
+            },
+            "links": {
+                str(number): {
+                    "a": list(a),
+                    "b": list(b),
+                    "carries": list(dict.fromkeys(plan.links[link].carries for link in links)),
+                }
+                for number, ((a, b), links) in enumerate(self._curves.items())
+            },
+            "engines": {
+                str(number): {
+                    "tile": spec.tile,
+                    "kind": str(spec.kind),
+                    "leds": [
+                        *map(cut, spec.leds),
+                        *(f"output {each}" for each in range(len(spec.leds), GPIO_COUNT)),
+                    ],
+                    "arena": spec.arena_bytes,
+                    "external": spec.external_bytes,
+                    "sensor": number in board.acquiring,
+                }
+                for number, spec in enumerate(board.engines)
+            },
+            "flash": {
+                str(number): {
+                    "part": flash.part.name,
+                    "size": flash.part.size,
+                    "boot": flash.boot_bytes,
+                    "tile": flash.tile,
+                }
+                for number, flash in enumerate(board.flashes)
+            },
+            "sensor": {} if sensor is None else {"tile": sensor.tile, "w": sensor.width, "h": sensor.height},
+            "usb": board.usb_tile,
+            "spi": -1 if board.spi is None else board.spi.tile,
+        }
+
+    def state(self, now: float) -> Json:
+        """What may have changed; counts are totals since the page was opened."""
+        device = self.device
+        deadlock = device.node.runtime.find_deadlock()
+        return {
+            "t": round(now, 3),
+            "cores": {
+                f"{tile.number}.{core.number}": self._core(core_status(core))
+                for tile in device.node.tiles
+                for core in tile.cores
+            },
+            "links": {
+                str(number): sum(map(self._tokens, links))
+                for number, links in enumerate(self._curves.values())
+            },
+            "engines": {str(n): self._engine(n, engine) for n, engine in enumerate(device.engines)},
+            "deadlock": "" if deadlock is None else deadlock.path,
+            "ignored": device.ignored.count,
+        }
+
+    def pictures(self) -> dict[tuple[int, int], bytes]:
+        """The messages of the latest pictures, by kind and engine."""
+        return {key: data for seen in self._seen for key, data in seen.pictures.items() if data}
+
+    def _core(self, status: Any) -> Json:  # noqa: ANN401 - a CoreStatus
+        peers = " or ".join(dict.fromkeys(peer.name for peer in status.peers))
+        on = peers or (self._peer(status.waits_on) if status.state is CoreState.WAITING else "")
+        return {"s": status.state.value, "v": status.verb, "on": cut(on), "trap": cut(status.trap)}
+
+    @lru_cache(1024)  # noqa: B019 - a view lives as long as its device
+    def _peer(self, resource: str) -> str:
+        """Name the tasks at the other ends of channels; what is no channel end of the plan stays as it is."""
+        return " or ".join(dict.fromkeys(self._peers.get(name, name) for name in resource.split(" or ")))
+
+    def _tokens(self, link: int) -> int:
+        channel = self.device.channels[link]
+        tokens = self._counter.tokens
+        return tokens[channel.a.resource_id] + tokens[channel.b.resource_id]
+
+    def _engine(self, number: int, engine: AIEngine) -> Json:
+        inference, gpio = engine.inference, engine.gpio
+        known = self._models.get(number)
+        if known is None or known[0] is not inference.model:
+            known = self._models[number] = (inference.model, self._model(number, inference))
+        return {
+            "n": engine.inferences,
+            "scores": _scores(inference),
+            "leds": sum(level << place for place, level in enumerate(gpio.levels)),
+            "errors": name_errors(engine.errors) if engine.errors else "",
+            "stream": engine.streams,
+            "gpio": [int(gpio.enabled), int(gpio.mode is GpioMode.MAX), *gpio.thresholds],
+            "model": known[1],
+        }
+
+    def _model(self, number: int, inference: InferenceEngine) -> Json:
+        """What does not change until another model is loaded; empty without one."""
+        model, where, total = inference.model, inference.memory_map, inference.total
+        if model is None or where is None or total is None:
+            return {}
+        spec, times = self.device.board.engines[number], inference.operator_times
+        plan = plan_arena(model) if len(model.operators) <= MOST_PLANNED else None
+        inputs = [model.tensors[index] for index in model.inputs]
+        return {
+            "bytes": where.model.size,
+            "memory": where.model.memory.value,
+            "head": [where.head.offset, where.head.size],
+            "tail": [where.tail.offset, where.tail.size],
+            "labels": [cut(label) for label in (spec.labels or inference.labels)[:MOST_SCORES]],
+            "in": [cut(f"{each.name} {each.type.name} {list(each.shape)}") for each in inputs],
+            "shape": list(inputs[0].shape) if inputs and is_picture(inputs[0]) else [],
+            "unsigned": int(bool(inputs) and inputs[0].type is TensorType.UINT8),
+            "ms": _milliseconds(total),
+            "operators": [
+                [cut(each.name), *_milliseconds(sum_of([each], total.tick_mhz)), each.basis.value]
+                for each in times[:MOST_OPERATORS]
+            ],
+            "more": max(0, len(times) - MOST_OPERATORS),
+            "fallback": str(inference.fallback or ""),
+            "plan": []
+            if plan is None
+            else [[each.first, each.last, each.offset, each.size] for each in plan.allocations],
+        }
+
+
+def _milliseconds(total: Total) -> list[float]:
+    """A time, its least and its most, in milliseconds."""
+    return [round(total.in_ms(ticks), 5) for ticks in (total.ticks, total.low, total.high)]
+
+
+def _scores(inference: InferenceEngine) -> list[list[int]]:
+    """Place and value of the scores, of many the largest; none before the first run."""
+    if inference.host_seconds is None or not inference.output_count:
+        return []
+    output = inference.output(0)
+    if len(output) > MOST_SCORES:
+        return []
+    values = output.cast("B").cast("b").tolist()
+    places = list(range(len(values)))
+    if len(values) > MOST_BARS:
+        places = sorted(places, key=lambda place: -values[place])[:BEST]
+    return [[place, values[place]] for place in places]

@@ -1,0 +1,20 @@
+"""The classes of a node in device time: give them to `open_node`."""
+
+from typing import Final
+
+from aisrv.xcore.resource_classes import ResourceClasses
+from aisrv.xcore.runtime import Runtime
+from aisrv.xcore.timed_chanend import TimedEnd
+from aisrv.xcore.timed_core import TimedCore
+from aisrv.xcore.timed_lock import TimedLock, TimedSynchronizer
+from aisrv.xcore.timed_runtime import TimedRuntime
+from aisrv.xcore.timed_timer import TimedTimer
+from aisrv.xcore.timeline import Timeline
+
+TIMED: Final = ResourceClasses(TimedRuntime, TimedCore, TimedEnd, TimedTimer, TimedLock, TimedSynchronizer)
+"""Those of a node whose cores take the chip's time."""
+
+
+def timeline_of(runtime: Runtime) -> Timeline | None:
+    """Return the timeline of a node; None where it is not in device time."""
+    return runtime.timeline if isinstance(runtime, TimedRuntime) else None

@@ -1,0 +1,119 @@
+"""The runtime of a node in device time: cores start, wait and run on by its timeline."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVarTuple
+
+import trio
+
+from aisrv.xcore.core import Core, current_core
+from aisrv.xcore.device_costs import DEFAULT_CASE_SLOTS, JOB_SLOTS, RESOURCE_SLOTS
+from aisrv.xcore.runtime import CoreOwner, EventParking, OnTrap, Parking, Runtime
+from aisrv.xcore.switch import Switch
+from aisrv.xcore.tile_links import TileLinks
+from aisrv.xcore.timed_core import TimedCore
+from aisrv.xcore.timed_parking import TimedEventParking, TimedParking
+from aisrv.xcore.timeline import Timeline
+from aisrv.xcore.turns import turns_of_run
+
+Ts = TypeVarTuple("Ts")
+
+
+class TimedRuntime(Runtime):
+    """A runtime with a timeline."""
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        switch: Switch[Any],
+        *,
+        number: int,
+        tiles: int,
+        name: str,
+        on_trap: OnTrap,
+        seed: int | None,
+        core_clock_mhz: int,
+    ) -> None:
+        super().__init__(
+            nursery,
+            switch,
+            number=number,
+            tiles=tiles,
+            name=name,
+            on_trap=on_trap,
+            seed=seed,
+            core_clock_mhz=core_clock_mhz,
+        )
+        turns = turns_of_run()
+        self.timeline: Final = Timeline(self.clock, number, core_clock_mhz, tiles, turns)
+        turns.join(self.timeline)
+        self.links: Final = TileLinks()
+        """The routes between the tiles."""
+
+    def tick_of(self, core: Core | None) -> int:
+        """Return the tick at which a core is, or a task outside of any core."""
+        return self.timeline.tick_of(core.clock) if isinstance(core, TimedCore) else self.clock.ticks()
+
+    def run_core(
+        self, core: Core, owner: CoreOwner, function: Callable[[*Ts], Awaitable[object]], *args: *Ts
+    ) -> None:
+        """Start the task of a core in its turn, at the clock of the core that starts it."""
+        assert isinstance(core, TimedCore)  # noqa: S101 - for the type checker
+        self.timeline.charge_slots(JOB_SLOTS)
+        core.clock = self.timeline.now()
+
+        async def begin() -> None:
+            await self.timeline.wait_turn(core)
+            await function(*args)
+            await self.timeline.settle()
+
+        super().run_core(core, owner, begin)
+
+    async def begin_verb(self) -> None:
+        """Take a slot, then wait for the core's tick, as others see what it does at a lock or in a select."""
+        if current_core() is None:
+            await super().begin_verb()
+        self.timeline.charge_slots(RESOURCE_SLOTS)
+        await self.timeline.settle()
+
+    async def default_case(self) -> None:
+        """Take the time of a default case; outside of any core let others run."""
+        if current_core() is None:
+            await super().default_case()
+        self.timeline.charge_slots(DEFAULT_CASE_SLOTS)
+        await self.timeline.settle()
+
+    async def yield_to_others(self) -> None:
+        """Wait for the core's tick; outside of any core let others run, and time pass."""
+        if current_core() is None:
+            await super().yield_to_others()
+        else:
+            self.verbs_at_once = 0
+            await self.timeline.settle()
+
+    def verb_parks(self) -> None:
+        """Count no verbs: each takes time."""
+
+    def new_parking(self) -> Parking[Any]:
+        """Create a place where a core sleeps until another wakes it, by the timeline."""
+        return TimedParking(self, self.timeline)
+
+    def new_event_parking(self) -> EventParking:
+        """Create a place where a core waits for one of several events, by the timeline."""
+        return TimedEventParking(self, self.timeline)
+
+    def core_taken(self, core: Core) -> None:
+        """Count a core as running: one that has no task here, too, as XUD."""
+        self.timeline.running[core.tile] += 1
+
+    def core_given_back(self, core: Core) -> None:
+        """Count a core out."""
+        self.timeline.running[core.tile] -= 1
+
+    def end(self) -> None:
+        """Note that nothing runs any more, and give no more turns."""
+        super().end()
+        self.timeline.leave()
+
+    @property
+    def _deadlocked(self) -> bool:
+        return super()._deadlocked and self.timeline.first is None

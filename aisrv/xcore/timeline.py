@@ -1,0 +1,214 @@
+"""The timeline of a node in device time: in which order its cores run, and when.
+
+Each core has a clock of its own: clocks of a core, whole, since the node started. What it does adds to that
+and goes on, so a core is ahead of Trio's clock. Where others could see the difference it settles: it waits
+for the tick of its clock, rounded up. All waits of cores end here, in turns: of the heap the first by tick,
+tile, core and request, one at a time, and the next when that core waits again. So Trio's order is of no
+consequence. Rules: docs/inside/device-time.md.
+"""
+
+import heapq
+import types
+from collections.abc import Callable, Generator
+from fractions import Fraction
+from typing import Any, Final
+
+from trio.lowlevel import Abort, current_task, reschedule, wait_task_rescheduled
+
+from aisrv.xcore.clock import TICKS_PER_SECOND, Clock
+from aisrv.xcore.core import Core, current_core
+from aisrv.xcore.device_costs import ISSUE_SLOTS
+from aisrv.xcore.timed_core import TimedCore
+from aisrv.xcore.turns import Turn, Turns
+
+AHEAD_TICKS: Final = 1_000
+"""A core that is as far ahead of virtual time settles."""
+AHEAD_TICKS_LIVE: Final = 20_000
+"""As `AHEAD_TICKS`, where time is the machine's: a wait costs more there, and nobody sees that little."""
+LATE_TICKS: Final = 100_000
+"""A turn that comes more than this after its tick counts as late."""
+OUTSIDE: Final = -1
+"""In place of a tile, of tasks outside of any core: they have their turn first."""
+
+
+class Timeline:
+    """Clocks, charges and turns of one node. A `clock` is in clocks of a core since the node started.
+
+    A node of `aisrv.xcore.timed_classes.TIMED` has one: `timeline_of(node.runtime)`.
+    """
+
+    def __init__(self, clock: Clock, number: int, core_clock_mhz: int, tiles: int, turns: Turns) -> None:
+        """Join the other nodes of the Trio run; `number` is that of the node, `turns` are those of all."""
+        self.number: Final = number
+        self.reference: Final = clock
+        """The reference clock, of Trio's time."""
+        self.core_clock_mhz: Final = core_clock_mhz
+        self.is_virtual: Final = clock.is_virtual
+        self.ahead: Final = AHEAD_TICKS if clock.is_virtual else AHEAD_TICKS_LIVE
+        """Ticks that a core may be ahead of time."""
+        self.late = 0
+        """Turns that came `LATE_TICKS` after their tick, or later."""
+        self.latest = 0
+        """Ticks by which the latest turn came late."""
+        self.running: Final = [0] * tiles
+        """Cores of each tile that run: those in use that do not wait. Work on more threads adds to it."""
+        self._turns = turns
+        self._heap: list[Turn] = []
+        self._requests = 0
+
+    # Clocks and ticks.
+
+    def tick_of(self, clock: int) -> int:
+        """Return the tick at which a clock has come, rounded up."""
+        return -(-clock * 100 // self.core_clock_mhz)
+
+    def clock_at(self, tick: int) -> int:
+        """Return the first clock that is not before a tick."""
+        return -(-tick * self.core_clock_mhz // 100)
+
+    def clocks(self, ticks: Fraction | int) -> int:
+        """Return how many clocks some ticks last, rounded up."""
+        return -int(-ticks * self.core_clock_mhz // 100)
+
+    @property
+    def ticks(self) -> int:
+        """Ticks of Trio's clock since the node started."""
+        return self.reference.ticks()
+
+    def now(self) -> int:
+        """Return the clock of the running core; outside of any core, that of the present tick."""
+        core = current_core()
+        return core.clock if isinstance(core, TimedCore) else self.clock_at(self.ticks)
+
+    def clock_of_slowest(self) -> int:
+        """Return a clock that all cores have passed which run, or will at once."""
+        return self.clock_at(self.ticks - 1)
+
+    # Charges.
+
+    def slot(self, tile: int, other: int | None = None) -> int:
+        """Return the clocks of an issue slot: at least five, and as many as cores run; at the slower tile."""
+        running = self.running[tile]
+        if other is not None and other != tile:
+            running = max(running, self.running[other])
+        return max(ISSUE_SLOTS, running)
+
+    def charge(self, clocks: int) -> None:
+        """Add clocks to the running core; outside of any core they go to nobody."""
+        core = current_core()
+        if isinstance(core, TimedCore):
+            core.clock += clocks
+
+    def charge_slots(self, slots: int, other: int | None = None) -> None:
+        """Add issue slots to the running core, at the slower one of its tile and another."""
+        core = current_core()
+        if isinstance(core, TimedCore):
+            core.clock += slots * self.slot(core.tile, other)
+
+    # Waits of the running task.
+
+    @types.coroutine
+    def settle(self) -> Generator[Any, Any, None]:
+        """Wait for the tick of the running core's clock, which still runs. Nothing cancels that."""
+        core = current_core()
+        if isinstance(core, TimedCore) and self.tick_of(core.clock) > self.ticks:
+            yield from self._sleep(core.clock, core, cancellable=False)
+
+    @types.coroutine
+    def settle_far(self) -> Generator[Any, Any, None]:
+        """`settle`, where the running core is so far ahead that it has to."""
+        core = current_core()
+        if isinstance(core, TimedCore) and self.tick_of(core.clock) > self.ticks + self.ahead:
+            yield from self._sleep(core.clock, core, cancellable=False)
+
+    @types.coroutine
+    def settle_outside(self, clock: int) -> Generator[Any, Any, None]:
+        """Wait, as a task outside of any core, for the tick of a clock; nothing cancels that."""
+        if self.tick_of(clock) > self.ticks:
+            yield from self._sleep(clock, None, cancellable=False)
+
+    @types.coroutine
+    def wait_until(self, clock: int) -> Generator[Any, Any, None]:
+        """Wait until a clock, for something outside of the cores: a wire, a chip. The core does not run.
+
+        The core's clock becomes the later of both. Outside of any core: wait for that tick.
+        """
+        core = current_core()
+        if not isinstance(core, TimedCore):
+            yield from self._sleep(clock, None, cancellable=True)
+            return
+        clock = max(clock, core.clock)
+        waits_alone = core.task is current_task()
+        self.running[core.tile] -= waits_alone
+        try:
+            yield from self._sleep(clock, core, cancellable=True)
+        finally:
+            self.running[core.tile] += waits_alone
+        core.clock = max(core.clock, clock)
+
+    @types.coroutine
+    def wait_turn(self, core: TimedCore) -> Generator[Any, Any, None]:
+        """Wait for the turn of a core that starts, as its task."""
+        yield from self._sleep(core.clock, core, cancellable=True)
+
+    @types.coroutine
+    def _sleep(self, clock: int, core: Core | None, *, cancellable: bool) -> Generator[Any, Any, None]:
+        task = current_task()
+        turn = self.at(clock, lambda: reschedule(task), core)
+
+        def abort(_: object) -> Abort:
+            if not cancellable:
+                return Abort.FAILED
+            turn.call_off()
+            return Abort.SUCCEEDED
+
+        yield from wait_task_rescheduled(abort)  # noqa: ASYNC105 - a generator, as in `Waiter`
+
+    # Turns.
+
+    def at(
+        self,
+        clock: int,
+        act: Callable[[], object],
+        core: Core | None = None,
+        port: tuple[int, int] = (OUTSIDE, 0),
+    ) -> Turn:
+        """Have something done at the tick of a clock, which may be now, in turn with what others do then.
+
+        `act` does not wait and does not raise; it may wake one task. Its turn is that of `core`, or else of
+        `port`: a number in place of the tile, below 0 to come before all cores, and one in place of the core.
+        """
+        tile, number = port if core is None else (core.tile, core.number)
+        self._requests += 1
+        turn = Turn((self.tick_of(clock), tile, number, self._requests), act)
+        heapq.heappush(self._heap, turn)
+        if self._heap[0] is turn:
+            self._turns.changed()
+        return turn
+
+    @property
+    def first(self) -> Turn | None:
+        """The turn that comes next."""
+        heap = self._heap
+        while heap and heap[0].act is None:
+            heapq.heappop(heap)
+        return heap[0] if heap else None
+
+    def take(self, turn: Turn) -> None:
+        """Do what is first."""
+        heapq.heappop(self._heap)
+        late = self.ticks - turn.tick
+        if late > LATE_TICKS:
+            self.late += 1
+        self.latest = max(self.latest, late)
+        if turn.act is not None:
+            turn.act()
+
+    def trio_tick(self, turn: Turn) -> int:
+        """Return the tick of a turn on Trio's clock, to compare nodes that started at different times."""
+        return round(self.reference.deadline(turn.tick) * TICKS_PER_SECOND)
+
+    def leave(self) -> None:
+        """Forget all turns: the node has ended."""
+        self._heap.clear()
+        self._turns.leave(self)

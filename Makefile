@@ -19,7 +19,7 @@ QUICK := $(addprefix tests/,protocol values model terminal xcore engine board ph
 	$(addprefix --ignore=tests/,phy/jacdac host_tools/commands/test_jacdac.py host_tools/exchange/test_jacdac.py) \
 	--ignore=tests/phy/usb/taps
 
-.PHONY: demo test test-web quick lint types compiled unit soak arm package bench docs pictures predictions reference clean
+.PHONY: demo test test-web quick lint types compiled unit soak arm package wheels release bench docs pictures predictions reference clean
 
 demo: $(VENV)/.ready
 	$(BIN)/aisrv demo
@@ -55,6 +55,14 @@ test-web: compiled
 
 package: $(VENV)/bin/python
 	.ci/package
+
+# The source distribution, and wheels for eight platforms; two minutes.
+wheels: $(VENV)/bin/python
+	.ci/wheels
+
+# make release VERSION=1.2.3: all but the upload.
+release: $(VENV)/.ready-docs
+	.ci/release $(VERSION)
 
 soak: $(VENV)/.ready-test
 	AISRV_IN_FULL=1 $(PYTEST) --quiet -m in_full

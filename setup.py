@@ -47,6 +47,7 @@ class Wheel(bdist_wheel):
     def get_tag(self) -> tuple[str, str, str]:
         """Name what the wheel runs on."""
         built = any(Path(self.bdist_dir).rglob("_kernels*.so"))
+        self.root_is_pure = not built
         platform = super().get_tag()[2] if built else "any"
         return "py3", "none", platform
 

@@ -220,7 +220,7 @@ def aisrv_device(request: pytest.FixtureRequest) -> "Iterator[BackgroundDevice]"
 def _reason(error: Exception) -> str:
     """Return why a device does not start; raise what nobody expects of one."""
     from aisrv.board import BoardError
-    from aisrv.device.failures import DeviceFailed, first_cause
+    from aisrv.listeners.failures import DeviceFailed, first_cause
     from aisrv.sensors.image.frame import SourceError
     from aisrv.xcore.traps import XcoreError
     from flash_server.errors import FlashError

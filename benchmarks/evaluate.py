@@ -19,10 +19,11 @@ from typing import Final
 
 import numpy as np
 import trio
+from PIL import Image
 
 from aisrv import digits
 from aisrv.evaluate.evaluation import evaluate
-from aisrv.evaluate.request import Request, load
+from aisrv.evaluate.request import Loaded, Request, load
 from aisrv.evaluate.running.answers import Answers
 from aisrv.evaluate.running.local_run import LocalRun, LocalSettings
 from aisrv.inference.interpreter import create_interpreter
@@ -33,6 +34,7 @@ from tests.support import mlperf_tiny
 
 PAIRS: Final = int(os.environ.get("AISRV_PAIRS", "15"))
 TURN_SECONDS: Final = 0.06
+PICTURES: Final = 1500
 FEW: Final = 2
 """Examples of a run that takes hardly more than starting."""
 
@@ -52,6 +54,9 @@ def run() -> Iterator[Row]:
         yield from _beside_the_loop("digits on tflite", *paths["few digits"], "tflite")
         yield from _beside_the_loop("digits on kernels:native", *paths["digits"], "kernels:native")
         yield from _whole("digits on kernels:native", *paths["digits"], folder)
+        yield _pictures(folder, paths["vww"][0])
+        yield _two_workers("vww on kernels:native", *paths["vww"])
+        yield _two_workers("digits on tflite", *paths["few digits"], "tflite")
         yield from _many_runs("digits", digits.model_bytes(), 64, folder)
         yield from _many_runs("vww", vww, 27_648, folder)
 
@@ -98,13 +103,15 @@ def _bare(model: Path, data: Path, kind: str) -> Callable[[], None]:
     return loop
 
 
-def _local(model: Path, data: Path, kind: str, limit: int | None) -> Callable[[], None]:
+def _local(model: Path, data: Path | str, kind: str, limit: int | None) -> Callable[[], None]:
     request = Request(model, str(data), kind=EngineKind.parse(kind), limit=limit)
-    loaded = load(request)
+    return _local_run(request, load(request), 1)
 
+
+def _local_run(request: Request, loaded: Loaded, processes: int) -> Callable[[], None]:
     def action() -> None:
-        answers = Answers(len(loaded.data), loaded.output_bytes, 1000)
-        settings = LocalSettings(request.kind, loaded.file.data, 1)
+        answers = Answers(len(loaded.data), loaded.output_bytes, 1000, files=bool(loaded.data.files))
+        settings = LocalSettings(request.kind, loaded.file.data, processes)
         local = LocalRun(settings, loaded.data, loaded.preparation, answers, lambda _first, _end: None)
         trio.run(local.run)
 
@@ -146,6 +153,55 @@ def _whole(name: str, model: Path, data: Path, folder: Path) -> Iterator[Row]:
         yield Row(whole, statistics.median(ratios), "")
         yield Row(f"{whole}, without what two examples take", statistics.median(others), "")
         yield Row(f"{name}: two examples {key}, CPU time", statistics.median(starts), "s")
+
+
+def _pictures(folder: Path, model: Path) -> Row:
+    """Compare JPEG files of 640x480 with a loop that reads, decodes and runs them one after the other."""
+    random = np.random.default_rng(0)
+    place = folder / "photos" / "person"
+    place.mkdir(parents=True)
+    for number in range(PICTURES):
+        coarse = random.integers(0, 256, (12, 16, 3), np.uint8)
+        picture = Image.fromarray(coarse).resize((640, 480), Image.Resampling.BICUBIC)
+        picture.save(place / f"{number:04}.jpg", quality=90)
+    request = Request(model, str(place.parent), kind=EngineKind.parse("kernels:native"))
+    loaded = load(request)
+    interpreter = create_interpreter(request.kind)
+    layout = interpreter.load(loaded.file.data, 1 << 26)
+    out = memoryview(bytearray(layout.outputs[0]))
+    files = sorted(place.iterdir())
+
+    def loop() -> None:
+        for path in files:
+            interpreter.set_input(0, memoryview(loaded.preparation.file_row(path.read_bytes())))
+            interpreter.invoke()
+            interpreter.get_output(0, out)
+
+    ours = _local_run(request, loaded, 1)
+    few = _local(model, str(place.parent), "kernels:native", FEW)
+    ratios = [_taken(loop) / (_taken(ours) - _taken(few)) for _ in range(PAIRS)]
+    return Row("vww, JPEG of 640x480: of a loop that decodes, too", statistics.median(ratios), "")
+
+
+def _two_workers(name: str, model: Path, data: Path, kind: str = "kernels:native") -> Row:
+    """Compare two engine processes with one, by the time that passes; 1 is twice as fast."""
+    request = Request(model, str(data), kind=EngineKind.parse(kind))
+    loaded = load(request)
+    one, two = (_local_run(request, loaded, processes) for processes in (1, 2))
+    few = _local(model, str(data), kind, FEW)
+    ratios = []
+    for _ in range(PAIRS):
+        start = _passed(few)
+        ratios.append((_passed(one) - start) / (_passed(two) - start) / 2)
+    return Row(
+        f"{name}: two engine processes, of twice one, by the time that passes", statistics.median(ratios), ""
+    )
+
+
+def _passed(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
 
 
 def _many_runs(name: str, model: bytes, size: int, folder: Path) -> list[Row]:

@@ -32,6 +32,7 @@ from host_tools.commands.raw import raw, reset
 from host_tools.commands.sensor import acquire, frame, i2c, stream
 from host_tools.commands.settings import HostSettings
 from host_tools.commands.tensors import read, write
+from host_tools.commands.web import web
 from host_tools.errors import (
     BadAddressError,
     CommandError,
@@ -128,5 +129,6 @@ for _command in (
     diff,
     upgrade,
     jacdac,
+    web,
 ):
     main.add_command(_command)

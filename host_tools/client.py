@@ -36,6 +36,7 @@ from host_tools.errors import (
     TensorError,
     TransactionTooLong,
     TransferError,
+    UnexplainedError,
     UnsupportedCommand,
 )
 from host_tools.exchange.usb import Exchange, log_text
@@ -121,7 +122,7 @@ class AiServer:
         count, where it does not say, as hardware does not: 175 for boards of 2021 and 2022.
         """
         self._transport = transport
-        self._exchange = _wire(transport, engine, dialect, timeout)
+        self._exchange = self._wire(transport, engine, dialect, timeout)
         self._name = type(transport).__name__
         self._engine = engine
         self._file: bytes | None = None
@@ -130,6 +131,27 @@ class AiServer:
         self._unknown: set[Command] = set()
         """Questions of the virtual device's own that this device has refused, as hardware does."""
         self._reference_mhz = REFERENCE_MHZ if self._exchange.as_float32 else reference_mhz
+
+    @staticmethod
+    def _wire(
+        transport: "Transport | SpiTransport | JacdacTransport",
+        engine: int,
+        dialect: Dialect,
+        timeout: float | None,
+    ) -> Wire:
+        """Return the way of commands over a transport."""
+        from host_tools.transports.jacdac.transport import JacdacTransport
+        from host_tools.transports.spi.transport import SpiTransport
+
+        if isinstance(transport, SpiTransport):
+            from host_tools.exchange.spi import SpiExchange
+
+            return SpiExchange(transport, engine, timeout)
+        if isinstance(transport, JacdacTransport):
+            from host_tools.exchange.jacdac import JacdacExchange
+
+            return JacdacExchange(transport, engine, timeout)
+        return Exchange(transport, engine, dialect, timeout)
 
     @classmethod
     def open(
@@ -524,29 +546,9 @@ class AiServer:
         if command not in self._unknown:
             try:
                 return self._ask(command, read)
-            except (BadCommandError, UnsupportedCommand, TransactionTooLong):
+            except (BadCommandError, UnexplainedError, UnsupportedCommand, TransactionTooLong):
                 self._unknown.add(command)
         return None
-
-
-def _wire(
-    transport: "Transport | SpiTransport | JacdacTransport",
-    engine: int,
-    dialect: Dialect,
-    timeout: float | None,
-) -> Wire:
-    from host_tools.transports.jacdac.transport import JacdacTransport
-    from host_tools.transports.spi.transport import SpiTransport
-
-    if isinstance(transport, SpiTransport):
-        from host_tools.exchange.spi import SpiExchange
-
-        return SpiExchange(transport, engine, timeout)
-    if isinstance(transport, JacdacTransport):
-        from host_tools.exchange.jacdac import JacdacExchange
-
-        return JacdacExchange(transport, engine, timeout)
-    return Exchange(transport, engine, dialect, timeout)
 
 
 def _word(data: bytes) -> int:

@@ -117,6 +117,12 @@ class CommandError(HostError):
         return f"{where}{bits}: {self.advice}" + (f"; its log ends with: {last}" if last else "")
 
 
+class UnexplainedError(CommandError):
+    """A command failed whose status bits were not read, as reading clears them."""
+
+    advice = "the device refuses it, or failed in it"
+
+
 class NoModelError(CommandError):
     """ERROR_NO_MODEL: the command needs a model and none is loaded."""
 

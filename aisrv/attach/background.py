@@ -11,10 +11,10 @@ from typing import Self, TypeVar
 import trio
 
 from aisrv.attach.inprocess import InProcessHost
-from aisrv.attach.stream_server import LOOPBACK
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.device.device import Device, open_device
+from aisrv.listeners.stream_server import LOOPBACK
 
 T = TypeVar("T")
 

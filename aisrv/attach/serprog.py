@@ -11,9 +11,9 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.http import describe_unexpected
-from aisrv.attach.peer_stream import PeerError, PeerStream
-from aisrv.attach.stream_server import StreamServer
+from aisrv.listeners.http import describe_unexpected
+from aisrv.listeners.peer_stream import PeerError, PeerStream
+from aisrv.listeners.stream_server import StreamServer
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.serprog import (
     ENDLESS_BUFFER,

@@ -13,8 +13,8 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.peer_stream import PeerStream
-from aisrv.attach.stream_server import StreamServer
+from aisrv.listeners.peer_stream import PeerStream
+from aisrv.listeners.stream_server import StreamServer
 from aisrv.protocol import spi_link
 from aisrv.protocol.spi_link import (
     Done,

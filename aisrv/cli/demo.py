@@ -92,6 +92,7 @@ def example_files() -> dict[str, bytes]:
     spec = TensorSpec((1, digits.IMAGE_SIDE, digits.IMAGE_SIDE, 1))
     return {
         digits.MODEL_FILE: digits.model_bytes(),
+        digits.FLOAT_MODEL_FILE: digits.float_model_bytes(),
         digits.TWO_OUTPUT_MODEL_FILE: digits.two_output_model_bytes(),
         **{
             name: npy_file(spec.elements(digits.test_images()[index].image))
@@ -178,7 +179,7 @@ def demo(count: int, all_images: bool, seed: int, device: str, as_json: bool, fi
       aisrv demo --count 10 --seed 7
       aisrv demo --all --json
       aisrv demo --device usb          the same on real hardware
-      aisrv demo --files .             digits.tflite, digits_two_outputs.tflite, seven.npy and two.npy
+      aisrv demo --files .             digits.tflite, seven.npy and others, for other commands
     """
     if files is not None:
         try:

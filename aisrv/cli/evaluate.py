@@ -68,8 +68,9 @@ def evaluate(
     """Run MODEL on the examples of DATA, and say how right and how fast it is.
 
     DATA is a folder with a folder for each class; a table .csv or .parquet of files and labels; an archive
-    .npz with x and y; an IDX file, as of MNIST; or digits, the 397 test images that aisrv brings, or
-    digits:all. All is kept in a folder with a report: to run again runs what is missing.
+    .npz with x and y; an IDX file, as of MNIST; the address of one of these, as s3://bucket/photos; or
+    digits, the 397 test images that aisrv brings, or digits:all. All is kept in a folder with a report: to
+    run again runs what is missing.
 
     Exit codes: 0; 1 a bound is not met, or a device gave other bytes; 2 wrong usage, data, or another plan;
     3 no device, engine or cluster; 4 time-out; 5 more examples failed than allowed; 130 after Ctrl-C, with

@@ -9,7 +9,7 @@ import click
 from aisrv.board import BoardError
 from aisrv.cli.serving import first_error
 from aisrv.device.device import ModelRefused
-from aisrv.device.failures import DeviceFailed
+from aisrv.listeners.failures import DeviceFailed
 from aisrv.sensors.image.frame import SourceError
 from aisrv.xcore.traps import XcoreError
 from flash_server.errors import FlashError

@@ -15,7 +15,6 @@ import trio
 import aisrv.inference.placement
 import aisrv.inference.process.isolation
 import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
-from aisrv.attach.stream_server import LOOPBACK
 from aisrv.board import Board
 from aisrv.cli.one_line_errors import one_line_errors
 from aisrv.cli.options.board import BoardOptions, board_options
@@ -29,6 +28,7 @@ from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.options.web import WebOptions
 from aisrv.cli.serving import DeviceSet, Listening, Service, serve_devices, short_pauses
+from aisrv.listeners.stream_server import LOOPBACK
 from aisrv.protocol import usbip
 from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand, option, option_group

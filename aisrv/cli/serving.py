@@ -1,6 +1,5 @@
 """Devices with their models loaded, and the servers for their hosts."""
 
-import errno
 import gc
 import signal
 import sys
@@ -9,24 +8,26 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from msgspec import Struct, field
 
-from aisrv.attach.stream_server import LOOPBACK, StreamServer
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
-from aisrv.cli.options.web import PageAddress, WebOptions, serve_page
+from aisrv.cli.options.web import WebOptions, serve_page
 from aisrv.device.device import Device, ModelRefused, open_devices
-from aisrv.device.failures import first_cause
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
+from aisrv.listeners.failures import first_cause
+from aisrv.listeners.start_listening import start_listening
+from aisrv.listeners.stream_server import LOOPBACK, StreamServer
 from aisrv.protocol.commands import Command
 from aisrv.terminal.command_group import os_error_text
 from aisrv.values.regular_file import read_regular
+from aisrv.web.address import PageAddress
 from aisrv.xcore.runtime import OnTrap
 from host_tools.transports.server_address import UNIX
 from phy.spi.bus import SpiPort
@@ -138,15 +139,7 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
     `run_devices`.
     """
     async with run_devices(devices) as ports, trio.open_nursery() as nursery:
-
-        async def listen(
-            serve: Callable[..., Awaitable[Any]], host: str, port: int, option: str = "--port"
-        ) -> str:
-            try:
-                address, bound = await nursery.start(serve, host, port)
-            except OSError as error:
-                raise _listening_error(error, host, port, option) from error
-            return f"[{address}]:{bound}" if ":" in address else f"{address}:{bound}"
+        listen = partial(start_listening, nursery)
 
         async def listen_at(server: StreamServer, path: Path) -> str:
             await nursery.start(server.serve_unix, path)
@@ -185,15 +178,6 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
             page = await serve_page(nursery, ports.devices, ports.usb, listening.web, listen)
         yield Service(ports, usbip, spi, flash, jacdac, page)
         nursery.cancel_scope.cancel()
-
-
-def _listening_error(error: OSError, host: str, port: int, option: str) -> OSError:
-    """Describe why a server cannot listen; a port in use with the option that chooses another."""
-    if error.errno == errno.EADDRINUSE:
-        return OSError(
-            f"port {port} of {host} is in use; {option} takes another, {option} 0 any that is free"
-        )
-    return OSError(f"cannot listen at {host}, port {port}: {error.strerror or error}")
 
 
 @asynccontextmanager

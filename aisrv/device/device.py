@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from aisrv.board import Board, FlashSpec, GraphSpec, Plan, plan_of
-from aisrv.device.failures import Failures
 from aisrv.device.parts import DeviceParts
 from aisrv.device.wiring import Wiring, wire
 from aisrv.inference.engine import Runner, Runners
 from aisrv.inference.interpreter import LogSink
+from aisrv.listeners.failures import Failures
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_command, set_large
 from aisrv.protocol.engine_kind import EngineKind

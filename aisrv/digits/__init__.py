@@ -27,6 +27,7 @@ INT8_PAPER: Final = -128
 IDX_IMAGES: Final = 0x0803  # unsigned bytes in three dimensions
 IDX_LABELS: Final = 0x0801  # unsigned bytes in one dimension
 MODEL_FILE: Final = "digits.tflite"
+FLOAT_MODEL_FILE: Final = "digits_float.tflite"
 TWO_OUTPUT_MODEL_FILE: Final = "digits_two_outputs.tflite"
 IMAGES_FILE: Final = "digits_test_images.idx"
 LABELS_FILE: Final = "digits_test_labels.idx"
@@ -48,6 +49,11 @@ class Digit(NamedTuple):
 def model_bytes() -> bytes:
     """Return the network as a `.tflite` file: input int8 [1, 8, 8, 1], output the softmax's int8 [1, 10]."""
     return _read(MODEL_FILE)
+
+
+def float_model_bytes() -> bytes:
+    """Return the same network before its quantization: float32 [1, 8, 8, 1] of 0 to 1, and [1, 10]."""
+    return _read(FLOAT_MODEL_FILE)
 
 
 def two_output_model_bytes() -> bytes:

@@ -1,8 +1,8 @@
-"""The digits network in int8: trained parameters and example images become a `.tflite` model.
+"""The digits network as `.tflite` models: trained parameters as they are, or with example images in int8.
 
-The scheme is TensorFlow Lite's (its "8-bit quantization specification"): activations int8 with one scale and
-zero point, weights int8 of -127 to 127 with zero point 0, one scale for each output channel of a convolution
-and one for the fully connected layer, biases int32 with the scale of input times weights.
+The scheme of int8 is TensorFlow Lite's (its "8-bit quantization specification"): activations int8 with one
+scale and zero point, weights int8 of -127 to 127 with zero point 0, one scale for each output channel of a
+convolution and one for the fully connected layer, biases int32 with the scale of input times weights.
 """
 
 from dataclasses import replace
@@ -38,6 +38,47 @@ _POOL_2X2: Final = {
 }
 
 
+_OPERATORS: Final = (
+    NetworkOperator(
+        BuiltinOperator.CONV_2D, (IMAGE, "conv1_weights", "conv1_bias"), ("conv1",), _CONVOLUTION
+    ),
+    NetworkOperator(BuiltinOperator.MAX_POOL_2D, ("conv1",), ("pool1",), _POOL_2X2),
+    NetworkOperator(
+        BuiltinOperator.CONV_2D, ("pool1", "conv2_weights", "conv2_bias"), ("conv2",), _CONVOLUTION
+    ),
+    NetworkOperator(BuiltinOperator.MAX_POOL_2D, ("conv2",), (FEATURES,), _POOL_2X2),
+    NetworkOperator(BuiltinOperator.FULLY_CONNECTED, (FEATURES, "dense_weights", "dense_bias"), ("logits",)),
+    NetworkOperator(BuiltinOperator.SOFTMAX, ("logits",), (CLASSES,), {"beta": 1.0}),
+)
+
+
+def in_floats(parameters: Parameters) -> Network:
+    """Build the network in float32: images of 0 to 1 in, probabilities out."""
+    first, second, third = CHANNELS
+    shapes = {
+        IMAGE: (1, 8, 8, first),
+        "conv1": (1, 8, 8, second),
+        "pool1": (1, 4, 4, second),
+        "conv2": (1, 4, 4, third),
+        FEATURES: (1, 2, 2, third),
+        "logits": (1, 10),
+        CLASSES: (1, 10),
+    }
+    constants = {
+        "conv1_weights": _kernels(parameters.conv1),
+        "conv1_bias": parameters.conv1_bias,
+        "conv2_weights": _kernels(parameters.conv2),
+        "conv2_bias": parameters.conv2_bias,
+        "dense_weights": parameters.dense.T,
+        "dense_bias": parameters.dense_bias,
+    }
+    tensors = (
+        *(Tensor(name, shape, TensorType.FLOAT32) for name, shape in shapes.items()),
+        *(constant_tensor(name, values.astype(np.float32)) for name, values in constants.items()),
+    )
+    return Network(tensors, _OPERATORS, (IMAGE,), (CLASSES,), "digits: handwritten digits, 8x8, float32")
+
+
 def quantize(parameters: Parameters, examples: Array) -> Network:
     """Build the int8 network; `examples`, images [n, 8, 8, 1] of 0 to 1, set its activations' ranges."""
     seen = forward(parameters, examples)
@@ -57,21 +98,7 @@ def quantize(parameters: Parameters, examples: Array) -> Network:
         # TensorFlow Lite fixes the quantization of a softmax's int8 output.
         Tensor(CLASSES, (1, 10), TensorType.INT8, Quantization.per_tensor(1 / 256, -128)),
     )
-    operators = (
-        NetworkOperator(
-            BuiltinOperator.CONV_2D, (IMAGE, "conv1_weights", "conv1_bias"), ("conv1",), _CONVOLUTION
-        ),
-        NetworkOperator(BuiltinOperator.MAX_POOL_2D, ("conv1",), ("pool1",), _POOL_2X2),
-        NetworkOperator(
-            BuiltinOperator.CONV_2D, ("pool1", "conv2_weights", "conv2_bias"), ("conv2",), _CONVOLUTION
-        ),
-        NetworkOperator(BuiltinOperator.MAX_POOL_2D, ("conv2",), (FEATURES,), _POOL_2X2),
-        NetworkOperator(
-            BuiltinOperator.FULLY_CONNECTED, (FEATURES, "dense_weights", "dense_bias"), ("logits",)
-        ),
-        NetworkOperator(BuiltinOperator.SOFTMAX, ("logits",), (CLASSES,), {"beta": 1.0}),
-    )
-    return Network(tensors, operators, (IMAGE,), (CLASSES,), "digits: handwritten digits, 8x8, int8")
+    return Network(tensors, _OPERATORS, (IMAGE,), (CLASSES,), "digits: handwritten digits, 8x8, int8")
 
 
 def with_features(model: Network) -> Network:
@@ -87,9 +114,13 @@ def _activations(values: Array) -> Quantization:
     return Quantization.per_tensor(scale, round(-128 - low / scale))
 
 
+def _kernels(weights: Array) -> Array:
+    """Return a convolution's weights as the model has them: channels out, rows, columns, channels in."""
+    return weights.T.reshape(weights.shape[1], KERNEL, KERNEL, -1)
+
+
 def _convolution(name: str, weights: Array, bias: Array, of_input: Quantization) -> tuple[Tensor, Tensor]:
-    kernels = weights.T.reshape(len(bias), KERNEL, KERNEL, -1)
-    return _constants(name, kernels, _scales(weights), bias, of_input)
+    return _constants(name, _kernels(weights), _scales(weights), bias, of_input)
 
 
 def _fully_connected(name: str, weights: Array, bias: Array, of_input: Quantization) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv import digits
-from aisrv.digits.quantize import quantize, with_features
+from aisrv.digits.quantize import in_floats, quantize, with_features
 from aisrv.digits.training import Array, Indices, Parameters, accuracy, train
 from aisrv.terminal.file_types import FOLDER
 from aisrv.values.extras import install_command
@@ -75,6 +75,7 @@ def make_files(parameters: Parameters, training: Dataset, test: Dataset) -> dict
     model = quantize(parameters, training.images)
     return {
         digits.MODEL_FILE: bytes(model),
+        digits.FLOAT_MODEL_FILE: bytes(in_floats(parameters)),
         digits.TWO_OUTPUT_MODEL_FILE: bytes(with_features(model)),
         digits.IMAGES_FILE: test.image_file(),
         digits.LABELS_FILE: test.label_file(),

@@ -6,7 +6,7 @@ from typing import Final
 EXTRAS: Final = {
     "camera": ("opencv-python-headless",),
     "evaluate": ("pillow", "pyarrow"),
-    "fleet": ("pillow", "pyarrow", "bokeh", "dask", "distributed", "fsspec"),
+    "fleet": ("pillow", "pyarrow", "aiohttp", "bokeh", "dask", "distributed", "fsspec"),
     "images": ("pillow",),
     "litert": ("ai-edge-litert",),
     "numba": ("numba",),

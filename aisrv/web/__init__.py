@@ -1,1 +1,1 @@
-"""The page of `aisrv run --web`: a board to look at and to work on, in a browser on this machine."""
+"""The page of `--web`: its server, and what it is sent of any view of a device; and the page itself."""

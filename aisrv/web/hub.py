@@ -12,11 +12,10 @@ from typing import Final, Protocol
 import msgspec
 import trio
 
-from aisrv.device.failures import Failures
-from aisrv.web.device_view import DeviceView, Json
+from aisrv.listeners.failures import Failures
 from aisrv.web.frames import BINARY, TEXT, frame
-from aisrv.web.grid import grid_state
 from aisrv.web.merge_patch import merge_patch
+from aisrv.web.view import Json, View
 
 TICK: Final = 0.05
 """Seconds between two states."""
@@ -51,10 +50,13 @@ class PageLog(logging.Handler):
         self._lines: deque[list[object]] = deque(maxlen=LOG_LINES)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line: number, seconds since 1970, level, name, text."""
+        """Keep a line of a logger."""
+        self.add(record.levelno, record.name, record.getMessage(), record.created)
+
+    def add(self, level: int, name: str, text: str, created: float) -> None:
+        """Keep a line; `created` is in seconds since 1970."""
         self.count += 1
-        text = record.getMessage()[:LONGEST_LINE]
-        self._lines.append([self.count, round(record.created, 3), record.levelno, record.name[-40:], text])
+        self._lines.append([self.count, round(created, 3), level, name[-40:], text[:LONGEST_LINE]])
 
     def since(self, number: int) -> list[list[object]]:
         """Return the lines after that of a number, as far as they are kept."""
@@ -64,9 +66,10 @@ class PageLog(logging.Handler):
 class Hub:
     """The states of all devices that a page looks at. Without pages it does nothing."""
 
-    def __init__(self, views: Sequence[DeviceView]) -> None:
-        self.views: Final[Mapping[str, DeviceView]] = {view.name: view for view in views}
-        self.log: Final = PageLog()
+    def __init__(self, views: Sequence[View], log: PageLog | None = None) -> None:
+        """Show the views, and what `log` is given besides the lines of the program itself."""
+        self.views: Final[Mapping[str, View]] = {view.name: view for view in views}
+        self.log: Final = PageLog() if log is None else log
         self._looking: Counter[str] = Counter()
         self._states: dict[str, Json] = {}
         self._patches: dict[tuple[str, int], bytes] = {}
@@ -90,11 +93,13 @@ class Hub:
 
     def _tick(self, number: int) -> None:
         self._patches.clear()
+        now = trio.current_time()
         for name in self._looking:
             if name != GRID:
-                self._states[name] = self.views[name].state(trio.current_time())
+                self._states[name] = self.views[name].state(now)
             elif number % GRID_TICKS == 0 or GRID not in self._states:
-                self._states[GRID] = grid_state(self.views, trio.current_time())
+                devices = {each: view.summary() for each, view in self.views.items()}
+                self._states[GRID] = {"t": round(now, 3), "devices": devices}
         ticked, self._ticked = self._ticked, trio.Event()
         ticked.set()
 
@@ -104,11 +109,7 @@ class Hub:
         if name == GRID:
             return [frame(TEXT, _encode({"grid": True, "devices": names}))]
         view = self.views[name]
-        before = [
-            [0, 0, logging.INFO, f"engine {number}", line[:LONGEST_LINE]]
-            for number, engine in enumerate(view.device.engines)
-            for line in bytes(engine.log).rstrip(b"\0").decode(errors="replace").splitlines()
-        ]
+        before = [[0, 0, logging.INFO, source, line[:LONGEST_LINE]] for source, line in view.lines_before()]
         board = frame(TEXT, _encode({"board": view.board(), "devices": names}))
         return [board, frame(TEXT, _encode({"log": before}))]
 

@@ -7,7 +7,6 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from aisrv.model import Tensor, TensorType
-from aisrv.sensors.image.frame import Encoding, RawFrame
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,26 +23,6 @@ LARGEST_TENSOR: Final = 1 << 18
 _HEADER: Final = struct.Struct("<BBHHH")
 _COLORS: Final = (1, 3)
 """Channels of pictures: gray, and red, green, blue."""
-
-
-def frame_picture(frame: RawFrame) -> bytes:
-    """Return the message of a frame, made small by leaving out pixels; YUV shows its brightness.
-
-    A frame of samples is no picture: it has none.
-    """
-    import numpy as np
-
-    if frame.encoding is Encoding.SAMPLES:
-        return b""
-    data = np.frombuffer(frame.data, np.uint8)
-    if frame.encoding is Encoding.BAYER_RGGB:
-        raw = data.reshape(frame.height, frame.width)
-        pixels = np.stack([raw[0::2, 0::2], raw[0::2, 1::2], raw[1::2, 1::2]], 2)
-    elif frame.encoding is Encoding.RGB:
-        pixels = data.reshape(frame.height, frame.width, 3)
-    else:
-        pixels = np.repeat(data.reshape(frame.height, frame.width, 2)[:, :, :1], 3, 2)
-    return _message(FRAME, 0, pixels)
 
 
 def is_picture(tensor: Tensor) -> bool:
@@ -64,10 +43,11 @@ def tensor_picture(engine: int, tensor: Tensor, data: bytes) -> bytes:
     pixels = np.frombuffer(data, np.uint8).reshape(tensor.shape[1:])
     if tensor.type is TensorType.INT8:
         pixels = pixels ^ np.uint8(0x80)
-    return _message(TENSOR, engine, np.repeat(pixels, 3, 2) if tensor.shape[3] == 1 else pixels)
+    return picture_message(TENSOR, engine, np.repeat(pixels, 3, 2) if tensor.shape[3] == 1 else pixels)
 
 
-def _message(kind: int, engine: int, pixels: "Pixels") -> bytes:
+def picture_message(kind: int, engine: int, pixels: "Pixels") -> bytes:
+    """Return the message of an array [height, width, 3], made small by leaving out pixels."""
     import numpy as np
 
     step = max(1, -(-pixels.shape[1] // WIDEST), -(-pixels.shape[0] // HIGHEST))

@@ -15,9 +15,9 @@ import msgspec
 import trio
 from wsproto.events import TextMessage
 
-from aisrv.attach.peer_stream import PeerStream
-from aisrv.attach.stream_server import StreamServer
-from aisrv.attach.websocket import (
+from aisrv.listeners.peer_stream import PeerStream
+from aisrv.listeners.stream_server import StreamServer
+from aisrv.listeners.websocket import (
     BAD_REQUEST,
     FORBIDDEN,
     NO_METHOD,
@@ -27,8 +27,8 @@ from aisrv.attach.websocket import (
     WebSocket,
     WebSocketError,
 )
-from aisrv.web.controls import Control, Controls
 from aisrv.web.hub import GRID, Hub
+from aisrv.web.view import Control, Controls
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class PageServer(StreamServer):
     PROTOCOL_ERROR: ClassVar[type[Exception]] = WebSocketError
     TAKES_HTTP: ClassVar[bool] = True
 
-    def __init__(self, hub: Hub, controls: Controls, token: str) -> None:
+    def __init__(self, hub: Hub, controls: Controls[Any], token: str) -> None:
         """Show what the hub has and do what the controls can."""
         super().__init__()
         self._hub = hub
@@ -157,7 +157,7 @@ class PageServer(StreamServer):
     def _control(self, path: str, headers: Mapping[bytes, bytes]) -> Control:
         if not hmac.compare_digest(self._token, headers.get(b"x-aisrv-token", b"")):
             raise Refused(FORBIDDEN, "the token is wrong or missing")
-        control = self._controls.by_name.get(path.removeprefix("/do/"))
+        control: Control | None = self._controls.by_name.get(path.removeprefix("/do/"))
         if control is None or not path.startswith("/do/"):
             raise Refused(NOT_FOUND, "there is no such control")
         return control

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -13,6 +13,8 @@ from host_tools.transports.schemes import forms
 
 if TYPE_CHECKING:
     from host_tools.client import AiServer
+
+Server = TypeVar("Server", bound="AiServer")
 
 DEFAULT_DEVICE: Final = "usb"
 
@@ -87,7 +89,11 @@ class HostSettings:
         """Open the device that the options name, or another; a context manager gives it back."""
         from host_tools.client import AiServer
 
-        return AiServer.open(
+        return self.connect_as(AiServer, device)
+
+    def connect_as(self, kind: "type[Server]", device: str | None = None) -> "Server":
+        """Do as `connect`, with a server of another kind."""
+        return kind.open(
             device or self.device or DEFAULT_DEVICE,
             engine=self.engine,
             dialect=self.dialect,

@@ -244,13 +244,8 @@ class Exchange:
         the command, which it is made to abandon: that is a `TransferStall`.
         Reading the status clears its error bits: status() does not return again what was raised.
         """
-        if status is None:
-            halted = self.transport.halted()
-            self.transport.clear_halts()
-            if len(halted) == 1:
-                self.transport.reset()
-                self._in_step = True
-                return TransferStall(f"{command_name(command)} at endpoint {next(iter(halted)):#04x}")
+        if status is None and (stall := self._leave_halts(command)) is not None:
+            return stall
         answer = self._ask(Command.GET_STATUS)
         if answer is None:  # an engine that exists always answers
             error: CommandError = NoEngineError(command, self.engine, tensor, Status.ERROR_BAD_CMD)
@@ -261,6 +256,16 @@ class Exchange:
             error = command_error(command, self.engine, tensor, status, log)
         self._in_step = True
         return error
+
+    def _leave_halts(self, command: int) -> TransferStall | None:
+        """Clear the halts of a command; the stall where only one endpoint was halted."""
+        halted = self.transport.halted()
+        self.transport.clear_halts()
+        if len(halted) != 1:
+            return None
+        self.transport.reset()
+        self._in_step = True
+        return TransferStall(f"{command_name(command)} at endpoint {next(iter(halted)):#04x}")
 
     def _ask(self, command: int) -> bytes | None:
         """Send a GET in the course of a failure; None where that fails, too."""

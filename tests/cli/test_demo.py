@@ -14,10 +14,16 @@ from tests.support.programs import AISRV, refusal, run_process
 def test_files_are_the_networks_and_two_images(tmp_path: Path) -> None:
     done = run_process([*AISRV, "demo", "--files", tmp_path / "new" / "folder"], check=True)
     folder = tmp_path / "new" / "folder"
-    networks = f"{folder}/digits.tflite, {folder}/digits_two_outputs.tflite"
+    networks = f"{folder}/digits.tflite, {folder}/digits_float.tflite, {folder}/digits_two_outputs.tflite"
     assert (done.stdout, done.stderr) == ("", f"wrote {networks}, {folder}/seven.npy and {folder}/two.npy\n")
     files = {path.name: path for path in folder.iterdir()}
-    assert sorted(files) == ["digits.tflite", "digits_two_outputs.tflite", "seven.npy", "two.npy"]
+    assert sorted(files) == [
+        "digits.tflite",
+        "digits_float.tflite",
+        "digits_two_outputs.tflite",
+        "seven.npy",
+        "two.npy",
+    ]
     assert files["digits.tflite"].read_bytes() == digits.model_bytes()
     assert files["digits_two_outputs.tflite"].read_bytes() == digits.two_output_model_bytes()
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -138,6 +139,11 @@ def test_pictures_and_broken_ones(tmp_path: Path) -> None:
     done = evaluate(*words, *QUICK)
     assert done.exit_code == 0, done.output
     assert "accuracy         100.00 %" in done.output
+    pytest.importorskip("fsspec", reason="fsspec is not installed: it comes with the extra fleet")
+    shutil.make_archive("photos", "zip", tmp_path, "photos")
+    packed = evaluate("digits.tflite", f"zip://photos::{tmp_path}/photos.zip", *words[2:], *QUICK)
+    assert packed.exit_code == 0, packed.output
+    assert "accuracy         100.00 %" in packed.output
     path.write_bytes(b"none")
     failed = evaluate(*words, *QUICK)
     assert failed.exit_code == 5

@@ -18,6 +18,7 @@ from tests.support.programs import run_process
 SHIPPED = Path(digits.__file__).parent
 FILES = (
     digits.MODEL_FILE,
+    digits.FLOAT_MODEL_FILE,
     digits.TWO_OUTPUT_MODEL_FILE,
     digits.IMAGES_FILE,
     digits.LABELS_FILE,
@@ -40,6 +41,17 @@ def test_at_least_985_of_1000_test_images_are_right(scores: list[bytes]) -> None
     labels = [digit.label for digit in digits.test_images()]
     right = sum(int(found == label) for found, label in zip(classes, labels, strict=True))
     assert right / len(labels) >= 0.985
+
+
+def test_the_network_in_floats_has_the_trained_probabilities() -> None:
+    images = np.array([list(digits.pixels_of(digit.image)) for digit in digits.test_images()])
+    outputs = [
+        run(digits.float_model_bytes(), (each / digits.INK).astype("<f4").tobytes()) for each in images
+    ]
+    scores = np.array([np.frombuffer(output, "<f4") for (output,) in outputs])
+    labels = np.array([digit.label for digit in digits.test_images()])
+    assert np.allclose(scores.sum(axis=1), 1, atol=1e-5)
+    assert (scores.argmax(axis=1) == labels).sum() == 395  # as `train` prints: 99.50 %
 
 
 def test_scores_are_int8_probabilities(scores: list[bytes]) -> None:

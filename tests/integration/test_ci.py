@@ -38,7 +38,7 @@ def test_a_user_comes_before_extras() -> None:
 
 
 def test_scripts_are_sound() -> None:
-    for name in ("run", "as-a-user", "packages"):
+    for name in ("run", "as-a-user", "packages", "package", "wheels", "use-wheel", "release"):
         subprocess.run(["bash", "-n", ROOT / ".ci" / name], check=True)
 
 

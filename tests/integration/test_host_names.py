@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from aisrv.attach.stream_server import StreamServer
+from aisrv.listeners.stream_server import StreamServer
 from flash_server.chip.programmer import Programmer
 from flash_server.errors import ProgrammerError
 from host_tools.errors import BadAddressError

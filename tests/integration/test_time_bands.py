@@ -54,7 +54,7 @@ UNTIMED: Final = frozenset(
     f"aisrv-host {name}"
     for name in (
         *("acquire", "bench", "frame", "gpio", "i2c", "infer", "info", "jacdac", "list", "load", "log"),
-        *("raw", "read", "reset", "stream", "upgrade", "write"),
+        *("raw", "read", "reset", "stream", "upgrade", "web", "write"),
     )
 }
 """Commands that show none, or those of this machine alone."""

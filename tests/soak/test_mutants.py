@@ -1,10 +1,12 @@
 """The mutants that the long check makes of a module."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 import pytest
 
+from tests.soak import mutants as long_check
 from tests.soak.mutants import Copy, Target, copied, living, mutants, run
 from tests.support.paths import ROOT
 
@@ -66,3 +68,27 @@ def test_logging_is_not_changed() -> None:
 
 def test_no_mutant_is_no_fault() -> None:
     assert run(0, 1) == {"share": "0.0%"}
+
+
+@pytest.fixture
+def only_whole_file(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Have the check try one module, under these tests, in the copy that is there."""
+    monkeypatch.setattr(long_check, "copied", lambda: nullcontext(copy))
+
+    def use(tests: str) -> None:
+        monkeypatch.setattr(
+            long_check, "TARGETS", {"whole_file": Target("aisrv/values/whole_file.py", (tests,))}
+        )
+
+    return use
+
+
+def test_what_lives_is_counted_by_module(only_whole_file: Callable[[str], None]) -> None:
+    only_whole_file("tests/values/test_whole_file.py")
+    assert run(1, 1) == {"whole_file": "0 of 1 live", "share": "0.0%"}
+
+
+def test_tests_that_notice_too_little_are_a_fault(only_whole_file: Callable[[str], None]) -> None:
+    only_whole_file("tests/values/test_packet.py")
+    with pytest.raises(AssertionError, match=r"^100\.0% live:\nwhole_file \d+: .*\nwhole_file \d+: "):
+        run(2, 1)

@@ -100,10 +100,8 @@ class Draw:
 
     def data(self, count: int) -> memoryview:
         """Bytes with more extremes than chance would have."""
-        return values(
-            self.random.choice((-128, 127)) if self.random.random() < 0.1 else self.random.randint(-128, 127)
-            for _ in range(count)
-        )
+        chance, bits = self.random.random, self.random.getrandbits
+        return values((-128, 127)[bits(1)] if chance() < 0.1 else bits(8) - 128 for _ in range(count))
 
     def quant(self) -> QuantParam:
         """A scale from 2**-9 to 2**0 and a zero point, often at an end."""

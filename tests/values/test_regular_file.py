@@ -47,6 +47,7 @@ OTHERS = {
     "aisrv/values/regular_file.py: os.open": "what all others use",
     "aisrv/sensors/sources/images.py: Image.open": "of an open regular file",
     "host_tools/tensors/images.py: Image.open": "of an open regular file",
+    "aisrv/evaluate/data/urls.py: files.open(place, 'rb')": "no file of this machine, and up to a size",
     "aisrv/evaluate/inputs/pictures.py: Image.open": "of bytes in memory",
     "aisrv/evaluate/inputs/sounds.py: wave.open": "of bytes in memory",
     "aisrv/evaluate/data/arrays.py: gzip.open": "of an open regular file",

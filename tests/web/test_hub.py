@@ -12,7 +12,7 @@ import trio.testing
 from aisrv.board.catalog import BOARDS
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
-from aisrv.web.device_view import DeviceView
+from aisrv.monitor.web.device_view import DeviceView
 from aisrv.web.hub import GRID, LOG_LINES, TICK, Hub, PageLog
 from aisrv.web.merge_patch import merge_patch
 

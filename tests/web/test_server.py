@@ -18,8 +18,8 @@ from aisrv import digits
 from aisrv.board import Board
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
-from aisrv.web.controls import CONTROLS, LARGEST_BODY, Controls, Target
-from aisrv.web.device_view import DeviceView
+from aisrv.monitor.web.controls import CONTROLS, LARGEST_BODY, Controls, Target
+from aisrv.monitor.web.device_view import DeviceView
 from aisrv.web.hub import Hub
 from aisrv.web.server import HEADERS, LARGEST_MESSAGE, NO_TOKEN, PageServer, page_files
 

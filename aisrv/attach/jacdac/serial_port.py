@@ -6,7 +6,7 @@ from typing import Final, NoReturn
 
 import trio
 
-from aisrv.device.failures import Failures
+from aisrv.listeners.failures import Failures
 from phy.jacdac.bus import JacdacBus
 from phy.jacdac.jdusb import Bridge, encode
 

@@ -5,10 +5,10 @@ from typing import ClassVar, Final, NoReturn, Protocol
 
 import trio
 
-from aisrv.attach.peer_stream import PeerStream
-from aisrv.attach.stream_server import StreamServer, closing_connection
-from aisrv.attach.turns import Turns
-from aisrv.device.failures import Failures
+from aisrv.listeners.failures import Failures
+from aisrv.listeners.peer_stream import PeerStream
+from aisrv.listeners.stream_server import StreamServer, closing_connection
+from aisrv.listeners.turns import Turns
 from aisrv.protocol.jacdac.stream import FrameSplitter, StreamError, with_length
 from phy.jacdac.bus import BusPeer, JacdacBus
 

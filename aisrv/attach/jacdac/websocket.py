@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import trio
 
-from aisrv.attach.peer_stream import PeerStream
-from aisrv.attach.stream_server import StreamServer
-from aisrv.attach.websocket import FORBIDDEN, NOT_FOUND, HttpRequest, Refused, WebSocket, WebSocketError
+from aisrv.listeners.peer_stream import PeerStream
+from aisrv.listeners.stream_server import StreamServer
+from aisrv.listeners.websocket import FORBIDDEN, NOT_FOUND, HttpRequest, Refused, WebSocket, WebSocketError
 from phy.jacdac.bus import BusPeer, JacdacBus
 
 logger = logging.getLogger(__name__)

@@ -30,8 +30,8 @@ from aisrv.attach.preload.usbfs_ioctls import Call, configuration_of, ioctl
 from aisrv.attach.preload.usbfs_node import UsbfsFile, UsbfsNode
 from aisrv.attach.preload.wire import LIBRARY, Command, Message, WireError
 from aisrv.attach.spidev.file import SpidevNode
-from aisrv.attach.stream_server import closing_connection
-from aisrv.device.failures import Failures
+from aisrv.listeners.failures import Failures
+from aisrv.listeners.stream_server import closing_connection
 from aisrv.values.private_directory import private_directory
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort

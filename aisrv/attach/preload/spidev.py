@@ -19,7 +19,7 @@ from aisrv.attach.preload.tree import PreloadTree
 from aisrv.attach.preload.wire import Command, Message, WireError
 from aisrv.attach.spidev.file import SpidevFile, SpidevNode, check_size
 from aisrv.attach.spidev.ioctls import BUFFER_SIZE, Region, SpidevError
-from aisrv.attach.stream_server import closing_connection
+from aisrv.listeners.stream_server import closing_connection
 
 logger = logging.getLogger(__name__)
 

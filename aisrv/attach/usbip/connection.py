@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from aisrv.attach.turns import MESSAGES_A_TURN, Turns
 from aisrv.attach.usbip.sender import Sender
 from aisrv.attach.usbip.urbs import PendingUrbs
+from aisrv.listeners.turns import MESSAGES_A_TURN, Turns
 from aisrv.protocol.usbip import HEADER_SIZE, MAX_TRANSFER, Direction, MessageCode, Submit, UsbipError
 from phy.usb.bus import HostPort
 

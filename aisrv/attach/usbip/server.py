@@ -13,9 +13,9 @@ from typing import Final, NamedTuple, Self
 import trio
 from msgspec import Struct, field
 
-from aisrv.attach.peer_stream import PeerStream
-from aisrv.attach.stream_server import StreamServer
 from aisrv.attach.usbip.connection import Connection
+from aisrv.listeners.peer_stream import PeerStream
+from aisrv.listeners.stream_server import StreamServer
 from aisrv.protocol import usbip
 from aisrv.protocol.usbip import DeviceRecord, InterfaceRecord, Operation, OperationHeader, UsbipError
 from phy.usb.bus import HostPort

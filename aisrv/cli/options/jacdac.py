@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import trio
 
-from aisrv.attach.stream_server import LOOPBACK
 from aisrv.board import DEFAULT_JACDAC, Board, BoardError, plan_of
+from aisrv.listeners.stream_server import LOOPBACK
 from aisrv.terminal.option_group import option, option_group
 
 if TYPE_CHECKING:

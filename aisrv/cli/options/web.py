@@ -1,17 +1,16 @@
 """The options of `run`, `exec` and `attach` for the page that shows devices in a browser."""
 
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 import trio
 
-from aisrv.attach.stream_server import LOOPBACK
+from aisrv.listeners.stream_server import LOOPBACK
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
-from aisrv.values.regular_file import read_regular
+from aisrv.web.address import PORT, PageAddress, page_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
     from aisrv.cli.options.jacdac import Listen
     from aisrv.device.device import Device
     from phy.usb.bus import HostPort
-
-PORT: Final = 8090
-"""Port of the page where none is named."""
-LONGEST_TOKEN: Final = 256
-TOKEN_BYTES: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +42,8 @@ class WebOptions:
         help="File with the token that the page asks for. [default: a new one each time]",
     )
 
-    def secret(self) -> str:
-        """Return the token. Raises click.UsageError for a file that has none."""
-        if self.web_token is None:
-            return secrets.token_urlsafe(TOKEN_BYTES)
-        text = read_regular(self.web_token, LONGEST_TOKEN).decode("ascii", "replace").strip()
-        if not text or not all(33 <= ord(each) < 127 for each in text):
-            raise click.UsageError(f"{self.web_token} holds no token: letters, digits and signs in one line")
-        return text
-
 
 web_options = option_group("web", WebOptions)
-
-
-@dataclass(frozen=True, slots=True)
-class PageAddress:
-    """Address of the page, and what opens it."""
-
-    url: str
-    token: str
-
-    @property
-    def hint(self) -> str:
-        return f"open {self.url}#{self.token}"
 
 
 async def serve_page(
@@ -87,12 +60,12 @@ async def serve_page(
     if options.web is None:
         return None
     from aisrv.attach.usbip.server import BusPlace
-    from aisrv.web.controls import Controls, Target
-    from aisrv.web.device_view import DeviceView
+    from aisrv.monitor.web.controls import Controls, Target
+    from aisrv.monitor.web.device_view import DeviceView
     from aisrv.web.hub import Hub
     from aisrv.web.server import PageServer
 
-    token = options.secret()
+    token = page_token(options.web_token)
     names = [str(BusPlace.of(number)) for number in range(len(devices))]
     hub = Hub([DeviceView(name, device) for name, device in zip(names, devices, strict=True)])
     pairs = zip(devices, usb, strict=True)

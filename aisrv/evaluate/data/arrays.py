@@ -1,6 +1,7 @@
 """Arrays of examples: `.npz` files of NumPy, IDX files as of MNIST, and the digits that aisrv brings.
 
 The arrays of an `.npz` file that are stored as they are get mapped, not read: a run copies no byte of them.
+One that lies elsewhere is read into memory.
 IDX: http://yann.lecun.com/exdb/mnist, section "The IDX file format": big-endian, two zero bytes, a type, the
 number of dimensions and their extents as 32-bit words.
 """
@@ -13,16 +14,20 @@ import mmap
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 
 from aisrv import digits
 from aisrv.evaluate.data.data_set import Array, DataSet
+from aisrv.evaluate.data.files import read_whole
 from aisrv.evaluate.data.mapped_rows import MappedRows
+from aisrv.evaluate.data.urls import Url, is_file, read_url
 from aisrv.evaluate.errors import DataError
-from aisrv.values.regular_file import ANY_SIZE, LARGEST_FILE, opened_regular, read_regular
+from aisrv.values.regular_file import ANY_SIZE, LARGEST_FILE, opened_regular
 from host_tools.tensors.npy import npy_header
 
 IDX_TYPES: Final = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -33,13 +38,13 @@ RECORDING: Final = "recording"
 _LOCAL_HEADER: Final = struct.Struct("<4s5H3I2H")
 
 
-def read_npz(path: Path) -> DataSet:
+def read_npz(path: Path | Url) -> DataSet:
     """Read an archive with `x`, or `x0`, `x1` and so on, or an array named as each input, and labels `y`.
 
     An array RECORDING says of each example which recording it is a window of. Raises DataError.
     """
     try:
-        with opened_regular(path, ANY_SIZE) as file, zipfile.ZipFile(file) as archive:
+        with _content(path) as (file, memory), zipfile.ZipFile(file) as archive:
             members = {
                 each.filename.removesuffix(".npy"): each
                 for each in archive.infolist()
@@ -48,7 +53,6 @@ def read_npz(path: Path) -> DataSet:
             if "y" not in members or len(members) < 2:
                 found = ", ".join(members) or "no array"
                 raise DataError(f"{path} has {found}; it must have examples x and labels y")
-            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             read = {name: _member(archive, memory, each) for name, each in members.items()}
             arrays = {name: array for name, (array, _) in read.items()}
             checks = [f"{name} {each.CRC:08x} {each.file_size}" for name, each in members.items()]
@@ -74,12 +78,25 @@ def read_npz(path: Path) -> DataSet:
         digest,
         tuple(arrays[name] for name in names),
         array_names=() if is_single else names,
-        mapped=None if place is None else MappedRows(path, place),
+        mapped=None if place is None or isinstance(path, Url) else MappedRows(path, place),
         recordings=recordings,
     )
 
 
-def _member(archive: zipfile.ZipFile, memory: mmap.mmap, member: zipfile.ZipInfo) -> tuple[Array, int | None]:
+@contextmanager
+def _content(path: Path | Url) -> Iterator[tuple[BinaryIO, memoryview]]:
+    """Provide a file and its bytes: mapped, or read where it lies elsewhere; OSError, DataError."""
+    if isinstance(path, Url):
+        data = read_url(path)
+        yield io.BytesIO(data), memoryview(data)
+        return
+    with opened_regular(path, ANY_SIZE) as file:
+        yield file, memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _member(
+    archive: zipfile.ZipFile, memory: memoryview, member: zipfile.ZipInfo
+) -> tuple[Array, int | None]:
     """Map an array that is stored as it is, and say where; read one that is compressed."""
     start = None
     if member.compress_type != zipfile.ZIP_STORED:
@@ -92,7 +109,7 @@ def _member(archive: zipfile.ZipFile, memory: mmap.mmap, member: zipfile.ZipInfo
         if signature != b"PK\3\4":
             raise ValueError(f"{member.filename} is not where the archive says")
         start = member.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes
-        data = memoryview(memory)[start : start + member.file_size]
+        data = memory[start : start + member.file_size]
         file = io.BytesIO(data[: 1 << 16])
     shape, in_columns, dtype = npy_header(file)
     if dtype.hasobject:
@@ -135,7 +152,7 @@ def parse_idx(data: bytes, name: str) -> Array:
     return np.frombuffer(data, dtype, offset=start).reshape(shape)
 
 
-def read_idx(path: Path, labels: Path | None) -> DataSet:
+def read_idx(path: Path | Url, labels: Path | None) -> DataSet:
     """Read images and labels of IDX files, which may be compressed by gzip; DataError.
 
     Where `labels` is None they are in the file of the same name with `labels` in place of `images`.
@@ -150,22 +167,25 @@ def read_idx(path: Path, labels: Path | None) -> DataSet:
     return DataSet(str(path), "idx", found.astype(np.int64), digest, (images,))
 
 
-def _beside(path: Path) -> Path | None:
+def _beside(path: Path | Url) -> Path | Url | None:
     """Return the file of labels that goes with one of images, as those of MNIST are named."""
     name = path.name.replace("images", "labels")
     places = [path.with_name(each) for each in (name.replace("idx3", "idx1"), name)]
-    return next((each for each in places if each != path and each.is_file()), None)
+    return next((each for each in places if each != path and _is_there(each)), None)
 
 
-def _unpacked(path: Path) -> bytes:
+def _is_there(path: Path | Url) -> bool:
+    return is_file(path) if isinstance(path, Url) else path.is_file()
+
+
+def _unpacked(path: Path | Url) -> bytes:
     """Return the bytes of a file, which may be compressed by gzip, up to LARGEST_FILE."""
+    data = read_whole(path)
+    if data[:2] != b"\x1f\x8b":
+        return data
     try:
-        with opened_regular(path) as file:
-            if file.read(2) != b"\x1f\x8b":
-                return read_regular(path)
-            file.seek(0)
-            with gzip.open(file) as unpacked:
-                data = unpacked.read(LARGEST_FILE + 1)
+        with gzip.open(io.BytesIO(data)) as unpacked:
+            data = unpacked.read(LARGEST_FILE + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     if len(data) > LARGEST_FILE:

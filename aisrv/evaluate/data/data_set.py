@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.evaluate.data.mapped_rows import MappedRows
+from aisrv.evaluate.data.urls import Url
 from aisrv.evaluate.errors import DataError
 
 Array = npt.NDArray[Any]
@@ -35,7 +36,7 @@ class DataSet:
     listing_sha256: str
     """Of the listing: what examples there are, and their labels."""
     arrays: tuple[Array, ...] = ()
-    files: Sequence[Path | bytes] = ()
+    files: Sequence[Path | Url | bytes] = ()
     """Where each example is, or the bytes of its file; empty for arrays."""
     names: Sequence[str] = ()
     """What each example is called; empty for arrays."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from aisrv.evaluate.data.data_set import DataSet, listing_digest
+from aisrv.evaluate.data.urls import Url, is_url, list_folder, read_url, size_of, source_of
 from aisrv.evaluate.errors import DataError, ExtraError
 from aisrv.values.extras import install_command
 from aisrv.values.regular_file import read_regular
@@ -22,20 +23,12 @@ COLUMNS: Final = {"path": "path", "image": "image", "label": "label"}
 """Columns of a table by what they are for; a table names a path, or holds the bytes of an image."""
 
 
-def read_folder(folder: Path) -> DataSet:
-    """List the files of a folder, whose class each is the folder directly in it; DataError.
+def read_folder(folder: Path | Url) -> DataSet:
+    """List the files of a folder, whose class each is the folder directly in it; DataError, ExtraError.
 
     They are sorted by the bytes of their paths; hidden ones are counted.
     """
-    hidden = 0
-    found: list[tuple[bytes, Path]] = []
-    for place, folders, files in os.walk(folder):
-        hidden += sum(each.startswith(".") for each in (*files, *folders))
-        folders[:] = [each for each in folders if not each.startswith(".")]
-        for name in files:
-            path = Path(place) / name
-            if not name.startswith(".") and path.suffix.lower() in SUFFIXES:
-                found.append((os.fsencode(path.relative_to(folder)), path))
+    found, hidden = _listed_url(folder) if isinstance(folder, Url) else _listed_folder(folder)
     found.sort()
     names = [os.fsdecode(relative) for relative, _ in found]
     alone = next((name for name in names if "/" not in name), None)
@@ -44,39 +37,72 @@ def read_folder(folder: Path) -> DataSet:
     if not found:
         raise DataError(f"{folder}: no class folder has a picture or sound in it")
     labels = [name.partition("/")[0] for name in names]
-    paths = [path for _, path in found]
-    kind = "wav" if all(path.suffix.lower() in SOUNDS for path in paths) else "folder"
+    sources = [source for _, source in found]
+    kind = "wav" if all(each.suffix.lower() in SOUNDS for each in sources) else "folder"
     return DataSet(
         str(folder),
         kind,
         labels,
-        _digest(kind, names, labels, paths),
-        files=paths,
+        _digest(kind, names, labels, sources),
+        files=sources,
         names=names,
         hidden=hidden,
     )
 
 
-def _digest(kind: str, names: Sequence[str], labels: Sequence[str], paths: Sequence[Path]) -> str:
+def _listed_url(folder: Url) -> tuple[list[tuple[bytes, Path | Url]], int]:
+    """Return the examples in a folder that lies elsewhere, and how many files are hidden."""
+    hidden = 0
+    found: list[tuple[bytes, Path | Url]] = []
+    for name, url in list_folder(folder):
+        if any(part.startswith(".") for part in name.split("/")):
+            hidden += 1
+        elif url.suffix.lower() in SUFFIXES:
+            found.append((os.fsencode(name), url))
+    return found, hidden
+
+
+def _listed_folder(folder: Path) -> tuple[list[tuple[bytes, Path | Url]], int]:
+    """Return the examples in a folder, and how many files and folders are hidden."""
+    hidden = 0
+    found: list[tuple[bytes, Path | Url]] = []
+    for place, folders, files in os.walk(folder):
+        hidden += sum(each.startswith(".") for each in (*files, *folders))
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        for name in files:
+            path = Path(place) / name
+            if not name.startswith(".") and path.suffix.lower() in SUFFIXES:
+                found.append((os.fsencode(path.relative_to(folder)), path))
+    return found, hidden
+
+
+def _digest(kind: str, names: Sequence[str], labels: Sequence[str], sources: Sequence[Path | Url]) -> str:
     def lines() -> Iterator[str]:
-        for name, label, path in zip(names, labels, paths, strict=True):
+        for name, label, source in zip(names, labels, sources, strict=True):
             try:
-                yield f"{name}\t{label}\t{path.stat().st_size}"
+                size = size_of(source) if isinstance(source, Url) else source.stat().st_size
             except OSError as error:
-                raise DataError(f"{path}: {error.strerror}") from None
+                raise DataError(f"{source}: {error.strerror}") from None
+            yield f"{name}\t{label}\t{size}"
 
     return listing_digest(kind, lines())
 
 
-def read_csv(path: Path, columns: Mapping[str, str]) -> DataSet:
-    """List the files that a table in CSV names, from its own folder; DataError.
+def read_whole(path: Path | Url) -> bytes:
+    """Return the bytes of a file of data; DataError, ExtraError."""
+    try:
+        return read_url(path) if isinstance(path, Url) else read_regular(path)
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}") from None
+
+
+def read_csv(path: Path | Url, columns: Mapping[str, str]) -> DataSet:
+    """List the files that a table in CSV names, from its own folder; DataError, ExtraError.
 
     `columns` are the headings of the columns, by what they are for, where they differ from COLUMNS.
     """
     try:
-        text = read_regular(path).decode("utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}") from None
+        text = read_whole(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 at byte {error.start}") from None
     rows = csv.DictReader(io.StringIO(text, newline=""))
@@ -94,7 +120,7 @@ def read_csv(path: Path, columns: Mapping[str, str]) -> DataSet:
     return _listed(path, "csv", names, labels)
 
 
-def read_parquet(path: Path, columns: Mapping[str, str]) -> DataSet:
+def read_parquet(path: Path | Url, columns: Mapping[str, str]) -> DataSet:
     """List the files that a table in Parquet names, or take the images in it; DataError, ExtraError.
 
     `columns` are as those of `read_csv`.
@@ -107,8 +133,8 @@ def read_parquet(path: Path, columns: Mapping[str, str]) -> DataSet:
     names = COLUMNS | dict(columns)
     try:
         # Without its threads, which at the end of a process may abort it.
-        table = pq.ParquetFile(io.BytesIO(read_regular(path))).read(use_threads=False)
-    except (OSError, pa.ArrowException) as error:
+        table = pq.ParquetFile(io.BytesIO(read_whole(path))).read(use_threads=False)
+    except pa.ArrowException as error:
         raise DataError(f"{path}: {error}") from None
     source = names["image"] if names["image"] in table.column_names else names["path"]
     _check_columns(path, table.column_names, (source, names["label"]))
@@ -128,7 +154,7 @@ def read_parquet(path: Path, columns: Mapping[str, str]) -> DataSet:
     )
 
 
-def _check_columns(path: Path, found: Sequence[str], wanted: Sequence[str]) -> None:
+def _check_columns(path: Path | Url, found: Sequence[str], wanted: Sequence[str]) -> None:
     for name in wanted:
         if name not in found:
             raise DataError(
@@ -137,8 +163,21 @@ def _check_columns(path: Path, found: Sequence[str], wanted: Sequence[str]) -> N
             )
 
 
-def _listed(path: Path, kind: str, names: Sequence[str], labels: Sequence[str]) -> DataSet:
+def _listed(path: Path | Url, kind: str, names: Sequence[str], labels: Sequence[str]) -> DataSet:
     if not names:
         raise DataError(f"{path}: no examples")
-    paths = [path.parent / name for name in names]
-    return DataSet(str(path), kind, labels, _digest(kind, names, labels, paths), files=paths, names=names)
+    sources = [_named_in(path, name) for name in names]
+    return DataSet(str(path), kind, labels, _digest(kind, names, labels, sources), files=sources, names=names)
+
+
+def _named_in(table: Path | Url, name: str) -> Path | Url:
+    """Return the file that a table names: from the table's own folder, or an address; DataError.
+
+    A table that lies elsewhere names no file of this machine.
+    """
+    if not is_url(name):
+        return table.with_name(name) if isinstance(table, Url) else table.parent / name
+    source = source_of(name)
+    if isinstance(table, Url) and (isinstance(source, Path) or source.kind != table.kind):
+        raise DataError(f"{table}: {name} is not reached as the table is")
+    return source

@@ -7,6 +7,7 @@ from typing import Final
 from aisrv.evaluate.data.arrays import digits_data, is_idx, read_idx, read_npz
 from aisrv.evaluate.data.data_set import DataSet
 from aisrv.evaluate.data.files import read_csv, read_folder, read_parquet
+from aisrv.evaluate.data.urls import Url, beginning_of, is_folder, source_of
 from aisrv.evaluate.errors import DataError
 from aisrv.model.labels import LARGEST_LABELS, labels_in
 from aisrv.values.regular_file import ANY_SIZE, opened_regular, read_regular
@@ -20,15 +21,17 @@ _HEAD_BYTES: Final = 16
 def open_data(
     source: str, labels: Path | None = None, columns: Mapping[str, str] | None = None
 ) -> tuple[DataSet, tuple[str, ...]]:
-    """Return a data set by its name or path, and the names of classes that are given; DataError, ExtraError.
+    """Return a data set by its name, path or address, and the names of classes that are given.
+
+    Raises DataError, ExtraError.
 
     `labels` is a text file with the name of a class in each line, or for IDX data the file of their labels;
     `columns` name those of a table.
     """
     if source in DIGITS:
         return digits_data(source), _names(labels)
-    path = Path(source)
-    if path.is_dir():
+    path = source_of(source)
+    if is_folder(path) if isinstance(path, Url) else path.is_dir():
         return read_folder(path), _names(labels)
     match path.suffix.lower():
         case ".csv":
@@ -44,10 +47,13 @@ def open_data(
         return read_idx(path, labels), ()
     raise DataError(
         f"{path}: not a data set: a folder of class folders, .csv, .parquet, .npz or IDX, or {DIGITS[0]}"
+        f"{'; the address of a folder on a web server ends in /' if isinstance(path, Url) else ''}"
     )
 
 
-def _head(path: Path) -> bytes:
+def _head(path: Path | Url) -> bytes:
+    if isinstance(path, Url):
+        return beginning_of(path, _HEAD_BYTES)
     try:
         with opened_regular(path, ANY_SIZE) as file:
             return file.read(_HEAD_BYTES)

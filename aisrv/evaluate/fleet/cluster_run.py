@@ -20,7 +20,6 @@ from typing import Final
 
 from distributed import Client, KilledWorker
 
-from aisrv.device.failures import first_cause
 from aisrv.evaluate.cluster import ClusterError, ClusterSettings
 from aisrv.evaluate.figures import part_classes
 from aisrv.evaluate.fleet.job import write_job
@@ -30,6 +29,7 @@ from aisrv.evaluate.folder.parts import PARTS, PartRows, Parts, part_name
 from aisrv.evaluate.folder.plan import plan_hash, read_plan
 from aisrv.evaluate.request import Loaded, Request
 from aisrv.evaluate.running.answers import Answers
+from aisrv.listeners.failures import first_cause
 
 AHEAD: Final = 1000
 """Shards that are submitted before the first of them is done."""

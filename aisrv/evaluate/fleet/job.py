@@ -18,6 +18,7 @@ import numpy.typing as npt
 from aisrv.evaluate.data.data_set import DataSet
 from aisrv.evaluate.data.mapped_rows import MappedRows
 from aisrv.evaluate.data.opening import DIGITS, open_data
+from aisrv.evaluate.data.urls import is_url, source_of
 from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.figures import Task
 from aisrv.evaluate.folder.plan import ModelFile, input_values, plan_difference, read_plan, versions
@@ -48,12 +49,12 @@ class Job(msgspec.Struct, frozen=True):
     model: str
     """Name of the model's file."""
     data: str
-    """Absolute path of the data, or the name of what aisrv brings."""
+    """Absolute path of the data, their address, or the name of what aisrv brings."""
     labels: str | None
     columns: dict[str, str]
     limit: int | None
     has_paths: bool
-    """Whether examples are files, whose paths are listed."""
+    """Whether examples are files, whose paths or addresses are listed."""
     settings: tuple[InputSettings, ...]
     engine: str
     on: str
@@ -65,11 +66,11 @@ class Job(msgspec.Struct, frozen=True):
 
 def write_job(folder: Path, request: Request, loaded: Loaded) -> None:
     """Put what workers need into a run's folder; OSError. `loaded` is the request's model and data."""
-    has_paths = bool(loaded.data.files) and isinstance(loaded.data.files[0], Path)
+    has_paths = bool(loaded.data.files) and not isinstance(loaded.data.files[0], bytes)
     job = Job(
         loaded.file.name,
-        request.data if request.data in DIGITS else os.path.abspath(request.data),  # noqa: PTH100 - links stay
-        None if request.labels is None else os.path.abspath(request.labels),  # noqa: PTH100
+        request.data if request.data in DIGITS else _from_anywhere(request.data),
+        None if request.labels is None else _from_anywhere(request.labels),
         dict(request.columns),
         request.limit,
         has_paths,
@@ -92,7 +93,12 @@ def _with_whole_path(settings: InputSettings) -> InputSettings:
     """Return settings whose front end is found from any directory."""
     if not settings.frontend or settings.frontend in FRONT_ENDS:
         return settings
-    return replace(settings, frontend=os.path.abspath(settings.frontend))  # noqa: PTH100
+    return replace(settings, frontend=_from_anywhere(settings.frontend))
+
+
+def _from_anywhere(name: str | Path) -> str:
+    """Return a path as it is found from any directory, or an address as it is."""
+    return str(name) if is_url(str(name)) else os.path.abspath(name)  # noqa: PTH100 - links stay
 
 
 def _examples(loaded: Loaded, shard: int, *, has_paths: bool) -> bytes:
@@ -101,7 +107,7 @@ def _examples(loaded: Loaded, shard: int, *, has_paths: bool) -> bytes:
 
     columns: dict[str, Any] = {"label": pa.array(loaded.labels)}
     if has_paths:
-        paths = (os.path.abspath(os.fsencode(each)) for each in loaded.data.files)  # noqa: PTH100
+        paths = (os.fsencode(_from_anywhere(os.fsdecode(each))) for each in loaded.data.files)
         columns["path"] = pa.array(paths, pa.binary())
     content = io.BytesIO()
     pq.write_table(pa.table(columns), content, compression="zstd", row_group_size=shard)
@@ -143,7 +149,7 @@ class Work:
         """
         if self.data is not None:
             return _rows_of(self.data, first, end)
-        paths = [Path(os.fsdecode(each)) for each in self._listed("path", first, end).to_pylist()]
+        paths = [source_of(os.fsdecode(each)) for each in self._listed("path", first, end).to_pylist()]
         return DataSet(self.job.data, "folder", [""] * len(paths), "", files=paths)
 
     def labels(self, first: int, end: int) -> npt.NDArray[Any]:
@@ -188,7 +194,7 @@ def read_work(folder: Path) -> Work:
     if found:
         raise JobError(found)
     _, inputs, outputs = read_model_file(file)
-    if job.data not in DIGITS and not Path(job.data).exists():
+    if job.data not in DIGITS and not is_url(job.data) and not Path(job.data).exists():
         raise JobError(f"{job.data} is not there: data must be on a file system that all workers share")
     names = tuple(spec.name for spec in inputs)
     data = None if job.has_paths else _whole_data(job, plan["data"], names)

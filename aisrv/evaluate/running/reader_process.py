@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from aisrv.evaluate.data.urls import Url, read_url, source_of
 from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.inputs.preparation import Preparation
 from aisrv.evaluate.inputs.settings import InputSettings
@@ -44,11 +45,11 @@ class Setup(msgspec.Struct, frozen=True):
 
 
 class ReadJob(msgspec.Struct, frozen=True):
-    """Files, by path or by their contents, and the row that the first one goes to."""
+    """Files, by path or address or by their contents, and the row that the first one goes to."""
 
     into: int
     files: tuple[bytes, ...]
-    are_paths: bool
+    are_named: bool
 
 
 class RowRead(msgspec.Struct, frozen=True):
@@ -58,15 +59,17 @@ class RowRead(msgspec.Struct, frozen=True):
     failure: str = ""
 
 
-def read_row(preparation: Preparation, source: Path | bytes) -> tuple[bytes, RowRead]:
+def read_row(preparation: Preparation, source: Path | Url | bytes) -> tuple[bytes, RowRead]:
     """Return the row of an example, no bytes where it fails, and what became of its file.
 
-    `source` is the file's path or its content.
+    `source` is the file's path, its address or its content.
     """
     try:
-        data = source if isinstance(source, bytes) else read_regular(source, LARGEST_EXAMPLE)
+        data = _content(source)
     except OSError as error:
         return b"", RowRead(bytes(DIGEST_BYTES), error.strerror or str(error))
+    except EvaluateError as error:
+        return b"", RowRead(bytes(DIGEST_BYTES), str(error))
     digest = hashlib.sha256(data).digest()[:DIGEST_BYTES]
     try:
         return preparation.file_row(data), RowRead(digest)
@@ -74,6 +77,15 @@ def read_row(preparation: Preparation, source: Path | bytes) -> tuple[bytes, Row
         return b"", RowRead(digest, str(error))
     except MemoryError:
         return b"", RowRead(digest, "it takes too much memory")
+
+
+def _content(source: Path | Url | bytes) -> bytes:
+    """Return the bytes of a file; OSError, EvaluateError."""
+    if isinstance(source, bytes):
+        return source
+    if isinstance(source, Url):
+        return read_url(source, LARGEST_EXAMPLE)
+    return read_regular(source, LARGEST_EXAMPLE)
 
 
 def main(arguments: list[str]) -> None:
@@ -91,7 +103,7 @@ def main(arguments: list[str]) -> None:
             job = msgspec.msgpack.decode(frame, type=ReadJob)
             found = []
             for number, file in enumerate(job.files):
-                row, read = read_row(preparation, Path(os.fsdecode(file)) if job.are_paths else file)
+                row, read = read_row(preparation, source_of(os.fsdecode(file)) if job.are_named else file)
                 rows[job.into + number] = np.frombuffer(row, np.uint8) if row else 0
                 found.append(read)
             answer = msgspec.msgpack.encode(found)

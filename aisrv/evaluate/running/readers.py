@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 import trio
 
+from aisrv.evaluate.data.urls import Url
 from aisrv.evaluate.inputs.preparation import Preparation
 from aisrv.evaluate.running.reader_process import LENGTH, ReadJob, RowRead, Setup
 from aisrv.inference.process.batches import RowMemory
@@ -37,10 +38,10 @@ class Reader:
         self._process: subprocess.Popen[bytes] | None = None
         self._stream: trio.SocketStream | None = None
 
-    async def read(self, into: int, files: Sequence[Path | bytes]) -> list[RowRead]:
+    async def read(self, into: int, files: Sequence[Path | Url | bytes]) -> list[RowRead]:
         """Make rows of files, from row `into` on, and return what became of each; ReaderDied."""
         contents = tuple(each if isinstance(each, bytes) else os.fsencode(each) for each in files)
-        job = ReadJob(into, contents, are_paths=isinstance(files[0], Path))
+        job = ReadJob(into, contents, are_named=not isinstance(files[0], bytes))
         try:
             with trio.fail_after(self._seconds):
                 stream = self._stream or await self._start()

@@ -1,6 +1,7 @@
 // The connection, the state, and what is shown of it.
 import { el, mark, say } from "./dom.js";
 import { makeBoard } from "./board.js";
+import { makeReset } from "./host.js";
 import { makeBus, makeEngine, makeLog, makeMany, makeMemory, makeTimings, makeTraffic } from "./panels.js";
 
 const $ = (id) => document.getElementById(id),
@@ -108,24 +109,24 @@ function build({ board, devices, grid }) {
   const engines = Object.fromEntries(
     Object.entries(board.engines).map(([n, engine]) => [n, makeEngine(n, engine, act)]),
   );
+  // What a host reaches has no tiles to look into.
+  const inside = Object.keys(board.tiles).length > 0,
+    arenas = Object.values(board.engines).some((engine) => engine.arena);
   panels = {
-    board: makeBoard(board),
+    board: inside ? makeBoard(board) : null,
     engines,
     timings: makeTimings(board),
-    memory: makeMemory(board),
-    traffic: makeTraffic(board),
+    memory: inside || arenas ? makeMemory(board) : null,
+    traffic: inside ? makeTraffic(board) : null,
     log: makeLog(),
-    bus: makeBus(act),
+    bus: inside ? makeBus(act) : makeReset(act),
   };
+  const { board: drawing, timings, memory, traffic, log } = panels;
   $("main").replaceChildren(
     el(
       "div",
       { class: "col" },
-      panels.board.section,
-      panels.timings.section,
-      panels.memory.section,
-      panels.traffic.section,
-      panels.log.section,
+      ...[drawing, timings, memory, traffic, log].filter(Boolean).map((each) => each.section),
     ),
     el(
       "div",
@@ -168,11 +169,11 @@ function show() {
     speed = perSecond((each) => each.n);
   for (const [id, rate] of Object.entries(rates.links))
     for (const [, task] of [links[id].a, links[id].b]) rates.tasks[task] = (rates.tasks[task] ?? 0) + rate;
-  panels.board.show(state, rates);
+  panels.board?.show(state, rates);
   for (const [n, engine] of Object.entries(state.engines)) panels.engines[n].show(engine, speed[n]);
   panels.timings.show(state.engines);
-  panels.memory.show(state.engines);
-  panels.traffic.show(state.t, rates);
+  panels.memory?.show(state.engines);
+  panels.traffic?.show(state.t, rates);
   panels.bus.show(state, rates);
   const halted = Object.entries(state.cores)
     .filter(([, core]) => core.s === "halted")

@@ -125,7 +125,7 @@ export function makeEngine(number, engine, act) {
   const section = card(
     "engine",
     `Engine ${number}`,
-    `tile ${engine.tile} · ${engine.kind}`,
+    engine.tile < 0 ? engine.kind : `tile ${engine.tile} · ${engine.kind}`,
     el("div", { class: "look" }, el("div", { class: "seen" }, frameBox, tensorBox), bars),
     el("ul", { class: "leds", "aria-label": "Outputs" }, ...leds),
     list,
@@ -167,11 +167,11 @@ export function makeEngine(number, engine, act) {
       shape = state.model.shape ?? [];
       unsigned = !!state.model.unsigned;
       pictures.hidden = !shape.length;
-      say(facts.n, count(state.n));
-      say(facts.rate, rate.toFixed(rate < 10 ? 1 : 0));
+      say(facts.n, state.n === undefined ? "–" : count(state.n));
+      say(facts.rate, state.n === undefined ? "–" : rate.toFixed(rate < 10 ? 1 : 0));
       say(facts.ms, state.model.ms ? ms(state.model.ms[0]) : "–");
-      say(between, state.model.ms ? `expected between ${band(state.model.ms).replace(" to ", " and ")} ms on the chip` : "");
-      say(facts.model, state.model.bytes ? kib(state.model.bytes) : "none");
+      say(between, state.model.ms ? expected(state.model.ms) : "");
+      say(facts.model, state.model.bytes ? kib(state.model.bytes) : state.model.in ? "loaded" : "none");
       say(error, state.errors ? `error bits that no host has read: ${state.errors}` : "");
       leds.forEach((led, n) => {
         const lit = !!((state.leds >> n) & 1);
@@ -207,10 +207,20 @@ export function makeEngine(number, engine, act) {
   };
 }
 
+// Hardware measures its times: they have no band.
+const expected = (time) =>
+  time.length > 1 ? `expected between ${band(time).replace(" to ", " and ")} ms on the chip` : "measured on the chip";
+
 export function makeTimings(board) {
   const body = el("div", { class: "bars" }),
     note = el("p", { class: "legend" }),
-    section = card("half", "Time by operator", "of the modeled chip", body, note);
+    section = card(
+      "half",
+      "Time by operator",
+      Object.keys(board.tiles).length ? "of the modeled chip" : "as the device says",
+      body,
+      note,
+    );
   let shown = null;
   return {
     section,
@@ -236,9 +246,13 @@ export function makeTimings(board) {
       say(
         note,
         first
-          ? `engine ${first[0]}: ${ms(first[1].model.ms[0])} an inference (${band(first[1].model.ms)}); pale bars are estimates` +
+          ? `engine ${first[0]}: ${ms(first[1].model.ms[0])} an inference` +
+              (first[1].model.ms.length > 1 ? ` (${band(first[1].model.ms)})` : ", measured") +
+              (first[1].model.operators.some((each) => each[4] === "estimate") ? "; pale bars are estimates" : "") +
               (first[1].model.more ? `; and ${first[1].model.more} more` : "")
-          : "no model is loaded",
+          : Object.values(engines).some((each) => each.model.in)
+            ? "nothing has run"
+            : "no model is loaded",
       );
     },
   };
@@ -257,7 +271,9 @@ export function makeMemory(board) {
       if (key === shown) return;
       shown = key;
       box.replaceChildren(
-        ...Object.entries(engines).flatMap(([n, { model }]) => arena(n, board.engines[n], model)),
+        ...Object.entries(engines).flatMap(([n, { model }]) =>
+          board.engines[n].arena ? arena(n, board.engines[n], model) : [],
+        ),
         ...Object.entries(board.flash).map(([n, flash]) =>
           bar(`flash ${n}, ${flash.part}`, flash.size, [
             ["boot", 0, flash.boot, 3],

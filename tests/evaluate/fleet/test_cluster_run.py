@@ -27,8 +27,6 @@ from tests.support.programs import AISRV, missing, need_package, run_process
 
 need_package("distributed", "distributed>=2024.8")
 
-pytestmark = pytest.mark.xdist_group("fleet")  # its tests share a cluster
-
 EXAMPLES: Final = amount(397, every_day=180)
 SHARD: Final = ("--shard", "15", "--limit", str(EXAMPLES), "--check", "0")
 SLOW: Final = ("--engine", "slow_engine:Slow")
@@ -113,6 +111,20 @@ def test_arrays_are_run_from_their_file(work: Path, two_workers: Cluster) -> Non
     assert run(work, *words, "--out", "npz_here").returncode == 0
     assert len(parts(work / "npz")) == 3
     assert parts(work / "npz") == parts(work / "npz_here")
+
+
+def test_pictures_in_an_archive_are_read_by_their_addresses(work: Path, two_workers: Cluster) -> None:
+    for index, digit in enumerate(digits.test_images()[:9]):
+        pixels = np.frombuffer(digits.pixels_of(digit.image), np.uint8).reshape(8, 8)
+        path = work / "photos" / str(digit.label) / f"{index}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels * 15).save(path)
+    shutil.make_archive(str(work / "photos"), "zip", work, "photos")
+    words = (f"zip://photos::{work}/photos.zip", "--shard", "4", "--check", "0")
+    assert run(work, *words, "--out", "packed", "--dask", two_workers.address).returncode == 0
+    assert run(work, "photos", *words[1:], "--out", "unpacked").returncode == 0
+    assert len(parts(work / "packed")) == 3
+    assert parts(work / "packed") == parts(work / "unpacked")
 
 
 def test_workers_with_another_version_refuse(work: Path, tmp_path: Path) -> None:

@@ -147,6 +147,12 @@ def test_pictures_in_arrays_are_as_those_in_files() -> None:
         assert found.tobytes() == image_tensor(Image.fromarray(image), spec)
 
 
+def test_a_mean_counts_for_real_numbers_of_a_tensor_without_a_scale() -> None:
+    spec, settings = TensorSpec((1, 2), "float32"), InputSettings(kind="array", mean=(-128.0,), std=(240.0,))
+    rows = Preparation([spec], [settings]).array_rows([np.array([[-128, 112]], np.int8)])
+    assert rows.view("<f4").tolist() == [[0.0, 1.0]]
+
+
 def test_real_numbers_are_quantized_and_raw_bytes_stay() -> None:
     spec = TensorSpec((1, 4), "int8", 0.5, 10)
     real = np.array([[0.0, 1.0, -2.0, 100.0]])

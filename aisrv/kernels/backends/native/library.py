@@ -14,7 +14,8 @@ from zlib import crc32
 from aisrv.kernels.errors import KernelError
 
 FOLDER: Final = Path(__file__).parent
-PATTERN: Final = "_kernels*.so"
+SUFFIXES: Final = (".so", ".dylib", ".dll")
+"""Of the library: on Linux, and where setuptools compiles it; in wheels for macOS; in those for Windows."""
 HEADER: Final = "kernels.h"
 COMPILED: Final = "kernels.c"
 """The source that is compiled; it includes the others."""
@@ -73,10 +74,15 @@ def source_crc() -> int:
     return crc32(b"".join(map(read_source, SOURCES)))
 
 
+def compiled_files(folder: Path) -> list[Path]:
+    """The library of a folder, or none."""
+    return sorted(path for path in folder.glob("_kernels*") if path.suffix in SUFFIXES)
+
+
 @functools.cache
 def load() -> Library:
     """Load the library; NativeError where it is not there or cannot serve."""
-    found = sorted(FOLDER.glob(PATTERN))
+    found = compiled_files(FOLDER)
     if not found:
         raise NativeError(
             "the library of native kernels is not installed: there was no C compiler when aisrv was "

@@ -1,5 +1,6 @@
 """The native backend, in every variant that this processor runs: byte for byte what the plain loops give."""
 
+import functools
 import math
 from dataclasses import replace
 from itertools import pairwise
@@ -73,34 +74,52 @@ def taken(case: Case, backend: NativeBackend) -> bool:
     return True
 
 
-# Against the plain loops.
+# Against the plain loops. What they give is computed once for all variants.
+
+Expected = list[tuple[Case, list[int]]]
+
+
+@functools.cache
+def by_plain_loops(code: int) -> Expected:
+    cases = [Draw(seed).case(code) for seed in range(80)]
+    return [(case, case.run(ReferenceBackend())) for case in cases]
+
+
+@functools.cache
+def ties_by_numpy(code: int) -> Expected:
+    cases = [Draw(seed).wide(code) for seed in range(10)]
+    return [(case, case.run(NumpyBackend())) for case in cases]
+
+
+@functools.cache
+def picture_by_numpy(code: int, picture: int) -> Expected:
+    draws = [Draw(seed) for seed in range(3)]
+    cases = [resized(draw.case(code), draw, **PICTURES[picture]) for draw in draws]
+    return [(case, case.run(NumpyBackend())) for case in cases]
 
 
 @pytest.mark.parametrize("code", METHODS, ids=METHODS.values())
 def test_equals_the_plain_loops(code: int, variant: Variant) -> None:
-    backend = native(variant)
-    cases = [Draw(seed).case(code) for seed in range(80)]
-    for seed, case in enumerate(cases):
-        assert case.run(backend) == case.run(ReferenceBackend()), f"seed {seed}"
+    backend, library_alone = native(variant), NativeBackend(variant)
+    cases = by_plain_loops(code)
+    for seed, (case, expected) in enumerate(cases):
+        assert case.run(backend) == expected, f"seed {seed}"
     # What falls back proves nothing: most cases must be the library's.
-    computed = sum(taken(case, NativeBackend(variant)) for case in cases)
+    computed = sum(taken(case, library_alone) for case, _ in cases)
     assert computed == 0 if variant is Variant.PLAIN and code in PRODUCTS else computed >= 60
 
 
 @pytest.mark.parametrize("code", WIDE, ids=[METHODS[code] for code in WIDE])
 def test_equals_numpy_where_ties_are_frequent(code: int, variant: Variant) -> None:
-    for seed in range(10):
-        case = Draw(seed).wide(code)
-        assert case.run(native(variant)) == case.run(NumpyBackend()), f"seed {seed}"
+    for seed, (case, expected) in enumerate(ties_by_numpy(code)):
+        assert case.run(native(variant)) == expected, f"seed {seed}"
 
 
-@pytest.mark.parametrize("picture", PICTURES, ids=str)
+@pytest.mark.parametrize("picture", range(len(PICTURES)), ids=[str(each) for each in PICTURES])
 @pytest.mark.parametrize("code", CONVOLUTIONS + POOLS, ids=[METHODS[code] for code in CONVOLUTIONS + POOLS])
-def test_equals_numpy_on_pictures_of_all_sizes(code: int, picture: dict[str, Any], variant: Variant) -> None:
-    for seed in range(3):
-        draw = Draw(seed)
-        case = resized(draw.case(code), draw, **picture)
-        assert case.run(native(variant)) == case.run(NumpyBackend()), f"seed {seed}"
+def test_equals_numpy_on_pictures_of_all_sizes(code: int, picture: int, variant: Variant) -> None:
+    for seed, (case, expected) in enumerate(picture_by_numpy(code, picture)):
+        assert case.run(native(variant)) == expected, f"seed {seed}"
 
 
 def convolution(draw: Draw, batch: int, size: tuple[int, int], taps: tuple[int, int], **options: Any) -> Case:
@@ -159,13 +178,21 @@ def test_convolutions_of_all_forms_equal_numpys(
         assert case.run(native(variant)) == expected
 
 
+@functools.cache
+def tiles_by_numpy(blocks: int, pixels: int) -> Expected:
+    form = {"inputs": 4, "stride": 1, "padding": Padding.VALID, "dilation": 1}
+    cases = [
+        convolution(Draw(pixels), 1, (1, pixels), (1, 1), outputs=outputs, **form)
+        for outputs in (16 * blocks, 16 * blocks - 5)
+    ]
+    return [(case, case.run(NumpyBackend())) for case in cases]
+
+
 @pytest.mark.parametrize("pixels", [*range(1, 14), 23, 24, 25, 97])
 @pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5, 8, 9])
 def test_tiles_of_all_sizes_equal_numpys(blocks: int, pixels: int, variant: Variant) -> None:
-    form = {"inputs": 4, "stride": 1, "padding": Padding.VALID, "dilation": 1}
-    for outputs in (16 * blocks, 16 * blocks - 5):
-        case = convolution(Draw(pixels), 1, (1, pixels), (1, 1), outputs=outputs, **form)
-        assert case.run(native(variant)) == case.run(NumpyBackend())
+    for case, expected in tiles_by_numpy(blocks, pixels):
+        assert case.run(native(variant)) == expected
 
 
 @pytest.mark.parametrize("least", [-127, -128])
@@ -186,12 +213,9 @@ def test_layers_with_and_without_weights_of_minus_128(least: int, multiplying: V
                 assert each.run(native(multiplying)) == each.run(NumpyBackend())
 
 
-@pytest.mark.parametrize("channels", [1, 2, 8, 15, 16, 17, 31, 32, 33, 48])
-@pytest.mark.parametrize("stride", [1, 2, 3])
-@pytest.mark.parametrize("taps", [(3, 3), (10, 4), (1, 1), (2, 5)])
-def test_depthwise_windows_equal_numpys(
-    taps: tuple[int, int], stride: int, channels: int, variant: Variant
-) -> None:
+@functools.cache
+def depthwise_by_numpy(taps: tuple[int, int], stride: int, channels: int) -> Expected:
+    cases = []
     for size, padding in (((11, 12), Padding.SAME), ((12, 11), Padding.VALID)):
         draw = Draw(channels)
         case = draw.case(BuiltinOperator.DEPTHWISE_CONV_2D)
@@ -209,8 +233,18 @@ def test_depthwise_windows_equal_numpys(
             output=values([0] * (len(case.params.output) // 2)),
             output_shape=(*case.params.output_shape[:3], channels),
         )
-        for each in (case, replace(case, params=half)):
-            assert each.run(native(variant)) == each.run(NumpyBackend())
+        cases += [case, replace(case, params=half)]
+    return [(case, case.run(NumpyBackend())) for case in cases]
+
+
+@pytest.mark.parametrize("channels", [1, 2, 8, 15, 16, 17, 31, 32, 33, 48])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("taps", [(3, 3), (10, 4), (1, 1), (2, 5)])
+def test_depthwise_windows_equal_numpys(
+    taps: tuple[int, int], stride: int, channels: int, variant: Variant
+) -> None:
+    for case, expected in depthwise_by_numpy(taps, stride, channels):
+        assert case.run(native(variant)) == expected
 
 
 # Rescaling.

@@ -12,11 +12,12 @@ import pytest
 from aisrv.kernels.backends.native import library as native_library
 from aisrv.kernels.backends.native.library import (
     FOLDER,
-    PATTERN,
     SOURCES,
+    SUFFIXES,
     VARIABLE,
     NativeError,
     Variant,
+    compiled_files,
     held,
     load,
 )
@@ -34,7 +35,7 @@ def copy_sources(folder: Path) -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the library and its source, which `load` takes."""
     library()
-    (compiled,) = FOLDER.glob(PATTERN)
+    (compiled,) = compiled_files(FOLDER)
     shutil.copy(compiled, tmp_path)
     copy_sources(tmp_path)
     monkeypatch.setattr(native_library, "FOLDER", tmp_path)
@@ -54,14 +55,27 @@ def test_a_library_of_another_source_is_refused(name: str, folder: Path) -> None
 
 
 def test_a_file_that_is_no_library_is_refused(folder: Path) -> None:
-    (compiled,) = folder.glob(PATTERN)
+    (compiled,) = compiled_files(folder)
     compiled.write_bytes(b"no library")
     with pytest.raises(NativeError, match=r"does not load: .*; install aisrv again"):
         load.__wrapped__()
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_library_has_the_suffix_of_any_system(suffix: str, folder: Path) -> None:
+    (compiled,) = compiled_files(folder)
+    compiled.rename(folder / f"_kernels{suffix}")
+    assert load.__wrapped__().variants == library().variants
+
+
+@pytest.mark.parametrize("name", ["_kernels.pdb", "_kernels.lib", "kernels.so"])
+def test_other_files_are_no_library(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    assert compiled_files(tmp_path) == []
+
+
 def test_a_missing_library_is_told(folder: Path) -> None:
-    (compiled,) = folder.glob(PATTERN)
+    (compiled,) = compiled_files(folder)
     compiled.unlink()
     with pytest.raises(NativeError, match="there was no C compiler when aisrv was installed"):
         load.__wrapped__()

@@ -1,6 +1,6 @@
 """Tokens by channel end, while a tracer counts."""
 
-from aisrv.web.token_counter import TokenCounter
+from aisrv.monitor.web.token_counter import TokenCounter
 from aisrv.xcore.node import open_node
 from aisrv.xcore.tokens import Control
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from aisrv.attach import websocket
 from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
-from aisrv.attach.websocket import LARGEST_MESSAGE, LARGEST_REQUEST
+from aisrv.listeners import websocket
+from aisrv.listeners.websocket import LARGEST_MESSAGE, LARGEST_REQUEST
 from aisrv.protocol.jacdac.frame import ServicePacket, report_frame
 from phy.jacdac.bus import BusPeer, JacdacBus
 

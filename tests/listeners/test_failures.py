@@ -19,7 +19,7 @@ from aisrv.attach.usbip.server import UsbipServer
 from aisrv.board import Board, FlashSpec, SensorSpec, TaskSpec
 from aisrv.cli.serving import DeviceSet, Listening, Service, first_error, serve_devices
 from aisrv.device import parts
-from aisrv.device.failures import DeviceFailed, Failures
+from aisrv.listeners.failures import DeviceFailed, Failures
 from aisrv.protocol.commands import ENDPOINT_IN, Command
 from aisrv.protocol.engine_channel import get_command
 from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest
@@ -32,7 +32,7 @@ from phy.spi.bus import SpiBus, SpiTransfer
 from phy.usb.urb import TransferStatus
 from tests.support.programs import AISRV
 
-FAULTY = TaskSpec("faulty", "tests.device.test_failures:fail_when_told", tile=1)
+FAULTY = TaskSpec("faulty", "tests.listeners.test_failures:fail_when_told", tile=1)
 
 told: list[trio.Event] = []
 """One for each task that waits to fail."""

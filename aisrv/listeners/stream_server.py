@@ -15,9 +15,9 @@ from typing import ClassVar, Final, NoReturn
 
 import trio
 
-from aisrv.attach.peer_stream import PeerError, PeerStream
-from aisrv.attach.turns import Turns
-from aisrv.device.failures import Failures, first_cause
+from aisrv.listeners.failures import Failures, first_cause
+from aisrv.listeners.peer_stream import PeerError, PeerStream
+from aisrv.listeners.turns import Turns
 from aisrv.terminal.log_limit import log_peer
 
 KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}

@@ -1,7 +1,6 @@
 """What the page shows of one device: the board once, its state again and again, and pictures.
 
-The members of both objects are those of docs/reference/web-protocol.md. No value is None; names are cut to
-`LONGEST`.
+See `aisrv.web.view.View`.
 """
 
 from collections import defaultdict
@@ -21,28 +20,16 @@ from aisrv.model.arena_plan import plan_arena
 from aisrv.monitor.cell_texts import errors as name_errors
 from aisrv.monitor.snapshot import core_status
 from aisrv.monitor.values import CoreState
+from aisrv.monitor.web.frame_pictures import frame_picture
+from aisrv.monitor.web.token_counter import TokenCounter
 from aisrv.protocol.commands import GPIO_COUNT, GpioMode
-from aisrv.web.pictures import frame_picture, is_picture, tensor_picture
-from aisrv.web.token_counter import TokenCounter
+from aisrv.web.pictures import is_picture, tensor_picture
+from aisrv.web.scores import MOST_SCORES, shown_scores
+from aisrv.web.view import MOST_OPERATORS, Json, cut
 
-LONGEST: Final = 80
-"""Characters of a name."""
-MOST_BARS: Final = 32
-"""Outputs that are all shown; of more, the `BEST` largest are."""
-BEST: Final = 10
-MOST_SCORES: Final = 4096
-"""Bytes of an output past which it is no list of scores."""
-MOST_OPERATORS: Final = 64
 MOST_PLANNED: Final = 200
 """Operators of a model past which its arena is not drawn."""
 PICTURE_SECONDS: Final = 0.2
-
-Json = dict[str, Any]
-
-
-def cut(text: str) -> str:
-    """Cut a name to `LONGEST` characters."""
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 class _Seen:
@@ -175,6 +162,26 @@ class DeviceView:
         """The messages of the latest pictures, by kind and engine."""
         return {key: data for seen in self._seen for key, data in seen.pictures.items() if data}
 
+    def lines_before(self) -> list[tuple[str, str]]:
+        """The debug logs of the engines."""
+        return [
+            (f"engine {number}", line)
+            for number, engine in enumerate(self.device.engines)
+            for line in bytes(engine.log).rstrip(b"\0").decode(errors="replace").splitlines()
+        ]
+
+    def summary(self) -> Json:
+        """Serial number, inferences, LEDs as bits, halted cores, errors."""
+        engines = self.device.engines
+        levels = [level for engine in engines for level in engine.gpio.levels]
+        return {
+            "serial": cut(self.device.board.serial or ""),
+            "n": sum(engine.inferences for engine in engines),
+            "leds": sum(level << place for place, level in enumerate(levels)),
+            "halted": sum(core.trap is not None for tile in self.device.node.tiles for core in tile.cores),
+            "errors": next((name_errors(engine.errors) for engine in engines if engine.errors), ""),
+        }
+
     def _core(self, status: Any) -> Json:  # noqa: ANN401 - a CoreStatus
         peers = " or ".join(dict.fromkeys(peer.name for peer in status.peers))
         on = peers or (self._peer(status.waits_on) if status.state is CoreState.WAITING else "")
@@ -245,10 +252,4 @@ def _scores(inference: InferenceEngine) -> list[list[int]]:
     if inference.host_seconds is None or not inference.output_count:
         return []
     output = inference.output(0)
-    if len(output) > MOST_SCORES:
-        return []
-    values = output.cast("B").cast("b").tolist()
-    places = list(range(len(values)))
-    if len(values) > MOST_BARS:
-        places = sorted(places, key=lambda place: -values[place])[:BEST]
-    return [[place, values[place]] for place in places]
+    return shown_scores(output.cast("B").cast("b").tolist() if len(output) <= MOST_SCORES else [])

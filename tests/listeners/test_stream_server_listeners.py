@@ -18,21 +18,21 @@ from trio.testing import wait_all_tasks_blocked
 
 import aisrv.attach
 import aisrv.web
-from aisrv.attach import peer_stream, stream_server
 from aisrv.attach.jacdac.tcp import JacdacTcpServer
 from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
-from aisrv.attach.peer_stream import PeerStream
 from aisrv.attach.serprog import SerprogServer
 from aisrv.attach.spi_link import SpiLinkServer
-from aisrv.attach.stream_server import StreamServer
-from aisrv.attach.turns import MESSAGES_A_TURN
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.attach.usbip.urbs import PendingUrbs
+from aisrv.listeners import peer_stream, stream_server
+from aisrv.listeners.peer_stream import PeerStream
+from aisrv.listeners.stream_server import StreamServer
+from aisrv.listeners.turns import MESSAGES_A_TURN
+from aisrv.monitor.web.controls import Controls
 from aisrv.protocol.jacdac.frame import ServicePacket, report_frame
 from aisrv.protocol.jacdac.stream import with_length
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from aisrv.web import server
-from aisrv.web.controls import Controls
 from aisrv.web.hub import Hub
 from aisrv.web.server import PageServer
 from flash_server.chip.chip import FlashChip
@@ -144,7 +144,7 @@ def test_no_other_module_accepts_peers() -> None:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         if any(isinstance(node, ast.Attribute) and node.attr in ACCEPTING for node in ast.walk(tree)):
             accepting.add(path.relative_to(ROOT).as_posix())
-    assert accepting == {"aisrv/attach/stream_server.py", "aisrv/attach/preload/server.py"}
+    assert accepting == {"aisrv/listeners/stream_server.py", "aisrv/attach/preload/server.py"}
 
 
 @dataclass

@@ -10,10 +10,12 @@ from typing import Final, NamedTuple
 import trio
 from msgspec import Struct
 
-from aisrv.attach.websocket import BAD_REQUEST, NOT_FOUND, Refused
 from aisrv.device.device import Device
-from aisrv.protocol.commands import GPIO_COUNT, Command, Status
+from aisrv.listeners.websocket import NOT_FOUND, Refused
+from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_large
+from aisrv.web.query import threshold, whole_number
+from aisrv.web.view import Values
 from phy.usb.bus import HostPort
 
 LARGEST_BODY: Final = 16 << 20
@@ -22,9 +24,6 @@ WAITING: Final = 8
 """Commands that may wait for an engine."""
 CONFLICT: Final = 409
 BUSY: Final = 503
-
-Values = Mapping[str, str]
-"""The fields of a request's query."""
 
 
 class _Asked(NamedTuple):
@@ -53,21 +52,11 @@ class Control(Struct, frozen=True):
 
 
 def _flag(name: str) -> Callable[[Values], bytes]:
-    return lambda values: bytes((_number(values, name, 0, 1),))
+    return lambda values: bytes((whole_number(values, name, 0, 1),))
 
 
 def _threshold(values: Values) -> bytes:
-    return bytes((_number(values, "output", 0, GPIO_COUNT - 1), _number(values, "value", -128, 127) & 0xFF))
-
-
-def _number(values: Values, name: str, least: int, most: int) -> int:
-    try:
-        number = int(values.get(name, ""))
-    except ValueError:
-        raise Refused(BAD_REQUEST, f"{name} is a whole number from {least} to {most}") from None
-    if not least <= number <= most:
-        raise Refused(BAD_REQUEST, f"{name} is a whole number from {least} to {most}, not {number}")
-    return number
+    return bytes(threshold(values))
 
 
 CONTROLS: Final[Mapping[str, Control]] = {

@@ -5,8 +5,8 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.http import describe_unexpected, is_http
-from aisrv.attach.turns import Turns
+from aisrv.listeners.http import describe_unexpected, is_http
+from aisrv.listeners.turns import Turns
 
 SEND_SECONDS: Final = 30.0
 """Time that a peer has to take an answer."""

@@ -14,7 +14,7 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Message, Ping
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError, generate_accept_token
 
-from aisrv.attach.peer_stream import PeerStream
+from aisrv.listeners.peer_stream import PeerStream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

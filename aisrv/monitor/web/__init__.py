@@ -1,0 +1,1 @@
+"""What the page of `--web` shows of a running device, and does to it."""

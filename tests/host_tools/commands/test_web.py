@@ -1,0 +1,137 @@
+"""`aisrv-host web` as a process: its lines, its page, its errors and its end."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+import pytest
+
+from aisrv.attach.background import BackgroundDevice
+from host_tools.client import AiServer
+from tests.support.programs import HOST, TIMEOUT, run_process
+
+TOKEN = "t" * 32
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[str]:
+    with BackgroundDevice() as running:
+        yield f"usbip:{running.usbip_address}"
+
+
+@contextmanager
+def serving(*words: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
+    """Run the command: its process, and its first line."""
+    process = subprocess.Popen(
+        [*HOST, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def page(device: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The device, and the address of its page."""
+    token = tmp_path_factory.mktemp("page") / "token"
+    token.write_text(f"{TOKEN}\n")
+    with serving("web", "0", "--device", device, "--web-token", str(token)) as (process, ready):
+        found = re.fullmatch(r"aisrv-host: ready at web:(http://127\.0\.0\.1:\d+/)\n", ready)
+        assert found, ready
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"aisrv-host: open {found[1]}#{TOKEN}\n"
+        yield device, found[1]
+
+
+def do(page: tuple[str, str], name: str, token: str = TOKEN, **values: str) -> tuple[int, str]:
+    query = urlencode({"device": page[0], **values})
+    asked = Request(f"{page[1]}do/{name}?{query}", b"", {"X-Aisrv-Token": token}, method="POST")
+    try:
+        with urlopen(asked, timeout=TIMEOUT) as answer:
+            return answer.status, answer.read().decode().strip()
+    except HTTPError as refusal:
+        with refusal:
+            return refusal.code, refusal.read().decode().strip()
+
+
+def test_the_page_is_served_with_its_modules(page: tuple[str, str]) -> None:
+    for name, start in {"": b"<!doctype html>", "host.js": b"//", "main.js": b"//"}.items():
+        with urlopen(page[1] + name, timeout=TIMEOUT) as answer:
+            assert answer.read().startswith(start)
+
+
+def test_controls_need_the_token_and_reach_the_device(page: tuple[str, str]) -> None:
+    assert do(page, "gpio", on="1") == (200, "done")
+    assert do(page, "gpio", "wrong", on="0")[0] == 403
+    assert do(page, "infer") == (409, "START_INFER: no model is loaded")
+
+
+@pytest.mark.parametrize("words", [["info"], ["web", "0"]])
+def test_a_second_program_is_told_that_the_device_is_in_use(page: tuple[str, str], words: list[str]) -> None:
+    done = run_process([*HOST, "--device", page[0], *words])
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "is in use by another program" in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_signal_ends_it_and_gives_the_device_back(number: int, code: int) -> None:
+    with BackgroundDevice() as running:
+        device = f"usbip:{running.usbip_address}"
+        with serving("--device", device, "--json", "web", "0") as (process, ready):
+            assert process.stdout is not None
+            url: Any = json.loads(ready + process.stdout.readline() + process.stdout.readline())
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=TIMEOUT)
+        assert process.returncode == code
+        assert re.fullmatch(rf"aisrv-host: open {url['url']}#[-\w]{{32}}\n", errors)
+        with AiServer.open(device) as server:
+            assert server.id == 0x12345678
+
+
+def test_a_port_in_use_is_named_with_what_helps(device: str) -> None:
+    with BackgroundDevice() as running, socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run_process([*HOST, "web", port, "--device", f"usbip:{running.usbip_address}"])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"aisrv-host: port {port} of 127.0.0.1 is in use; PORT takes another, PORT 0 any that is free\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (["web", "70000"], 2, "70000 is not in the range"),
+        (["web", "--device", "nothing:"], 2, "nothing"),
+        (["web", "--device", "usbip:127.0.0.1:1"], 3, "127.0.0.1:1"),
+    ],
+)
+def test_what_is_wrong_is_said(words: list[str], code: int, text: str) -> None:
+    done = run_process([*HOST, *words])
+    assert (done.returncode, done.stdout) == (code, "")
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_without_a_token_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("two words")
+    done = run_process([*HOST, "web", "--web-token", path])
+    assert done.returncode == 2
+    assert "holds no token: letters, digits and signs in one line" in done.stderr

@@ -4,7 +4,8 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 
 import click
 import trio
@@ -20,19 +21,33 @@ from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
+from aisrv.cli.options.web import WebOptions, serve_page, web_options
 from aisrv.cli.serving import DeviceSet, run_devices
+from aisrv.listeners.start_listening import start_listening
 from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand
 from aisrv.terminal.require_linux import require_linux
+from aisrv.web.address import PageAddress
 
 FIRST_DEVID: Final = 0x10001
 """Bus 1, address 1, as USB/IP numbers devices; the kernel gives the number back with each request."""
 
 
+class Plugged(NamedTuple):
+    """Devices in the kernel, and the page that shows them, if one is wanted."""
+
+    devices: list[Attached]
+    page: PageAddress | None
+
+    def __str__(self) -> str:
+        ports = f"vhci_hcd port {', '.join(str(each.port) for each in self.devices)}"
+        return ports if self.page is None else f"{ports}, web:{self.page.url}"
+
+
 @asynccontextmanager
 async def attach_devices(
-    devices: DeviceSet, vhci: Vhci | None = None, *, spidev: bool = False
-) -> AsyncIterator[list[Attached]]:
+    devices: DeviceSet, vhci: Vhci | None = None, *, spidev: bool = False, web: WebOptions | None = None
+) -> AsyncIterator[Plugged]:
     """Run devices with their models, and plug all of them into the kernel.
 
     With `spidev` the SPI port of the first is /dev/spidev0.0, and so on. Raises VhciError, CuseError,
@@ -48,23 +63,30 @@ async def attach_devices(
         if spidev:
             for name, slave in ports.spi.items():
                 await nursery.start(serve_cuse, slave, f"spidev{name}")
-        yield [
+        page = None
+        if web is not None:
+            page = await serve_page(nursery, ports.devices, ports.usb, web, partial(start_listening, nursery))
+        plugged = [
             await plugs.enter_async_context(attached(port, FIRST_DEVID + number, vhci))
             for number, port in enumerate(ports.usb)
         ]
+        yield Plugged(plugged, page)
         nursery.cancel_scope.cancel()
 
 
-async def run_attached(devices: DeviceSet, vhci: Vhci, *, spidev: bool = False) -> int:
+async def run_attached(
+    devices: DeviceSet, vhci: Vhci, *, spidev: bool = False, web: WebOptions | None = None
+) -> int:
     """Keep devices plugged in until SIGINT, SIGTERM, or the kernel's detach; return the exit code."""
     code = 0
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with (
-            attach_devices(devices, vhci, spidev=spidev) as plugged,
+            attach_devices(devices, vhci, spidev=spidev, web=web) as plugged,
             trio.open_nursery() as ends,
         ):
-            numbers = ", ".join(str(each.port) for each in plugged)
-            print(f"aisrv: attached to vhci_hcd port {numbers}", flush=True)
+            print(f"aisrv: attached to {plugged}", flush=True)
+            if plugged.page is not None:
+                click.echo(f"aisrv: {plugged.page.hint}", err=True)
 
             async def until_signal() -> None:
                 nonlocal code
@@ -73,7 +95,7 @@ async def run_attached(devices: DeviceSet, vhci: Vhci, *, spidev: bool = False) 
                     ends.cancel_scope.cancel()
 
             ends.start_soon(until_signal)
-            for each in plugged:
+            for each in plugged.devices:
                 await each.detached.wait()
                 click.echo(f"aisrv: vhci_hcd port {each.port} is detached", err=True)
             ends.cancel_scope.cancel()
@@ -86,6 +108,7 @@ async def run_attached(devices: DeviceSet, vhci: Vhci, *, spidev: bool = False) 
 @device_options
 @usb_options
 @spi_options
+@web_options
 @click.option("--spidev", is_flag=True, help="Also create /dev/spidev0.0; needs the kernel module cuse.")
 @verbose_option
 def attach(
@@ -93,6 +116,7 @@ def attach(
     devices: DeviceOptions,
     usb: UsbOptions,
     spi: SpiOptions,
+    web: WebOptions,
     spidev: bool,
     verbose: int,
 ) -> None:
@@ -107,6 +131,7 @@ def attach(
       sudo aisrv attach
       sudo aisrv attach --model person.tflite --serial LAB-7
       sudo aisrv attach --devices 4 --serial LAB-
+      sudo aisrv attach --web
       sudo modprobe cuse && sudo aisrv attach --spidev
     """
     start_logging(verbose)
@@ -114,5 +139,5 @@ def attach(
         boards = make_boards(board, devices)
         check_spi_options(spi, boards[0], ("--spidev", spidev or None))
         running = DeviceSet(boards, devices.models, devices.command, usb, spi, on_trap=devices.on_trap)
-        code = trio.run(lambda: run_attached(running, Vhci(), spidev=spidev))
+        code = trio.run(lambda: run_attached(running, Vhci(), spidev=spidev, web=web))
     sys.exit(code)

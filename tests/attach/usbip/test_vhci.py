@@ -2,11 +2,13 @@
 
 import errno
 import os
+import re
 import signal
 import socket
 import struct
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from aisrv.attach.usbip.vhci import Port, Vhci, VhciError, attached
 from aisrv.board import Board
 from aisrv.cli.attach import attach_devices, run_attached
 from aisrv.cli.main import main
+from aisrv.cli.options.web import WebOptions
 from aisrv.cli.serving import DeviceSet, first_error
 from aisrv.device.device import ModelRefused
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
@@ -331,7 +334,7 @@ async def test_kernel_that_never_closes_the_socket_is_not_waited_for(
 async def test_each_device_gets_a_port_and_a_devid(kernel: Kernel, sysfs: Path) -> None:
     (sysfs / "status").write_text(ONE_TAKEN + "hs  0007 004 000 00000000 000000 0-0\n")
     async with attach_devices(DeviceSet([Board(), Board()]), kernel) as plugged:
-        assert [each.port for each in plugged] == [1, 7]
+        assert [each.port for each in plugged.devices] == [1, 7]
         second = bytearray(control_in(1, GET_DEVICE_DESCRIPTOR))
         second[8:12] = (0x10002).to_bytes(4, "big")
         assert await kernel.ask(bytes(second), "7") == (0, DEVICE_DESCRIPTOR)
@@ -368,6 +371,24 @@ async def test_command_ends_when_the_kernel_detaches(
         "aisrv: attached to vhci_hcd port 1\n",
         "aisrv: vhci_hcd port 1 is detached\n",
     )
+
+
+async def test_command_serves_a_page_that_shows_what_is_attached(
+    kernel: Kernel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(run_attached, DeviceSet([Board()]), kernel, web=WebOptions(web=0)))
+        with trio.fail_after(60):
+            await kernel.attached.wait()
+        await wait_all_tasks_blocked()
+        out, hint = capsys.readouterr()
+        found = re.fullmatch(r"aisrv: attached to vhci_hcd port 1, web:(http://127\.0\.0\.1:(\d+)/)\n", out)
+        assert found, out
+        assert re.fullmatch(rf"aisrv: open {found[1]}#[-\w]{{32}}\n", hint)
+        async with await trio.open_tcp_stream("127.0.0.1", int(found[2])) as page:
+            await page.send_all(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%s\r\n\r\n" % found[2].encode())
+            assert (await page.receive_some(64)).startswith(b"HTTP/1.1 200 ")
+        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])

@@ -63,6 +63,8 @@ class Board:
     flash_path: FlashPath | float | None = None
     """Speed of reading parameters from flash: server, fast, or MB/s; None: fast for files of 2024, else
     server."""
+    device_time: bool = False
+    """Whether everything takes the time of the modeled chip, as with --device-time."""
     internal_kib: int = 512
     """KiB of SRAM of each tile."""
     spi: SpiSpec | None = DEFAULT_SPI

@@ -110,6 +110,7 @@ class _Node(
     core_clock_mhz: Integer | None = None
     reference_mhz: Number | None = None
     flash_path: FlashPath | Number | None = None
+    device_time: bool | None = None
     memory: Size | None = None
     """SRAM of each tile, in whole KiB."""
 

@@ -2,13 +2,15 @@
 
 import functools
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, closing
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from aisrv.board import Board, FlashSpec, GraphSpec, Plan, plan_of
+from aisrv.device.part_factory import PartFactory, PlainParts
 from aisrv.device.parts import DeviceParts
 from aisrv.device.wiring import Wiring, wire
 from aisrv.inference.engine import Runner, Runners
@@ -20,6 +22,7 @@ from aisrv.protocol.engine_kind import EngineKind
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.deadlock_watch import DeadlockWatch
 from aisrv.xcore.node import open_node
+from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
 from aisrv.xcore.runtime import OnTrap
 from aisrv.xcore.traps import XcoreError
 
@@ -140,6 +143,7 @@ async def open_device(
     source: "FrameSource | None" = None,
     on_trap: OnTrap = "raise",
     watch: DeadlockWatch | None = None,
+    device_time: bool | None = None,
 ) -> AsyncIterator[Device]:
     """Run a device for as long as the block lasts.
 
@@ -151,11 +155,17 @@ async def open_device(
     `runner` says where models execute, by default each in a process of its own. A device on virtual time
     needs `aisrv.inference.process.inline.inline`: a clock that jumps does not wait for a process.
 
+    With `device_time` everything takes the time of the modeled chip, on Trio's clock; None is the board's
+    setting. Answers stay the same.
+
     A trap, or any other exception of a core, ends the block with the error; with `on_trap="halt"` it is
     logged and stops its core alone, as on silicon. Devices may share `watch`, which tells of cores that only
     each other could wake.
     """
     board = board or Board()
+    if device_time is not None:
+        board = replace(board, device_time=device_time)
+    classes, make_factory = _time_of(board)
     plan = _checked_plan(board)
     user_tasks, user_commands = _load_user_tasks(board, plan), _load_user_commands(board)
     device: Device | None = None
@@ -168,9 +178,11 @@ async def open_device(
                 name=board.serial or "",
                 core_clock_mhz=board.core_clock_mhz,
                 on_trap=on_trap,
+                classes=classes,
             ) as node:
+                factory = make_factory(board, node.runtime)
                 parts = DeviceParts.of(
-                    board, node, runner, storages, user_tasks, user_commands, source, graph
+                    board, node, runner, storages, user_tasks, user_commands, source, graph, factory
                 )
                 device = Device(parts, wire(plan, parts))
                 node.watch_deadlocks(watch)
@@ -181,6 +193,16 @@ async def open_device(
         with trio.CancelScope(shield=True):
             for engine in device.engines if device else ():
                 await engine.inference.unload_model()
+
+
+def _time_of(board: Board) -> tuple[ResourceClasses, Callable[[Board, Any], PartFactory]]:
+    """Return the classes of a board's node, and what makes the factory of its parts."""
+    if not board.device_time:
+        return PLAIN, lambda _board, _runtime: PlainParts()
+    from aisrv.device.timed_parts import TimedParts
+    from aisrv.xcore.timed_classes import TIMED
+
+    return TIMED, TimedParts
 
 
 def _flash_channels(ends: Sequence[ChanEnd]) -> "tuple[FlashChannel, ...]":

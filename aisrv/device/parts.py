@@ -8,21 +8,19 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Self
 
-import trio
 from msgspec import Struct, field
 
+from aisrv.device.part_factory import PartFactory, PlainParts
 from aisrv.engine.debug_log import DebugLog
 from aisrv.protocol.commands import Spec
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
-from phy.spi.bus import SpiBus
 from phy.spi.shared_memory import SharedMemory
-from phy.usb.bus import UsbBus
 from phy.usb.data_task import IgnoredPackets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aisrv.board import Board, FlashSpec, SensorSpec
+    from aisrv.board import Board, SensorSpec
     from aisrv.device.graph import DeviceGraph
     from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
@@ -35,6 +33,8 @@ if TYPE_CHECKING:
     from flash_server.chip.storage import Storage
     from flash_server.server.service import FlashService
     from phy.jacdac.bus import JacdacBus
+    from phy.spi.bus import SpiBus
+    from phy.usb.bus import UsbBus
 
 
 class DeviceParts(Struct, frozen=True, kw_only=True):
@@ -63,6 +63,8 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
     """What the two tasks of the sensor share."""
     logs: Sequence[DebugLog]
     """The debug log of each engine."""
+    factory: PartFactory
+    """Makes the parts in which time passes on the chip."""
     user_tasks: Sequence[UserTask]
     """The functions of the user's own tasks, as the board lists these."""
     user_commands: Sequence[UserCommands] = ()
@@ -83,17 +85,21 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
         user_commands: Sequence[UserCommands] = (),
         source: FrameSource | None = None,
         graph: DeviceGraph | None = None,
+        factory: PartFactory | None = None,
     ) -> Self:
         """Create the parts of a board: a storage for each flash chip, and the user's own tasks and commands.
 
         `source` takes the place of the sensor's. Raises SourceError.
         """
+        factory = factory or PlainParts()
         if board.sensor is None:
             source = None
         elif source is None:
             source = open_sensor(board.sensor)
+        if source is not None:
+            source = factory.source(source)
         logs = [DebugLog(logging.getLogger(f"aisrv.engine{n}")) for n in range(len(board.engines))]
-        chips = [_flash_chip(spec, storage) for spec, storage in zip(board.flashes, storages, strict=True)]
+        chips = list(map(factory.flash_chip, board.flashes, storages))
         return cls(
             board=board,
             node=node,
@@ -104,9 +110,9 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
                 flash_kib=board.flash_kib,
                 external_kib=board.external_kib,
             ),
-            usb=UsbBus(aisrv_descriptors(board.serial)),
+            usb=factory.usb(aisrv_descriptors(board.serial)),
             ignored=IgnoredPackets("usb"),
-            spi=None if board.spi is None else SpiBus(),
+            spi=None if board.spi is None else factory.spi(),
             jacdac=None if board.jacdac is None else _jacdac_bus(),
             spi_memory=SharedMemory(log=None if board.spi is None else logs[board.spi.engine]),
             chips=chips,
@@ -114,17 +120,11 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
             source=source,
             exposure=None if source is None else _exposure(source),
             logs=logs,
+            factory=factory,
             user_tasks=user_tasks,
             user_commands=user_commands,
             graph=graph,
         )
-
-
-def _flash_chip(spec: FlashSpec, storage: Storage) -> FlashChip:
-    from flash_server.chip.chip import FlashChip
-
-    pace = trio.sleep if spec.paced else None
-    return FlashChip(spec.part, storage, clock_hz=spec.clock_hz, width=spec.width, pace=pace)
 
 
 def _flash_service(board: Board, number: int, chip: FlashChip, logs: Sequence[DebugLog]) -> FlashService:

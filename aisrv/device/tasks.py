@@ -58,8 +58,6 @@ def _spi_slave(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
 
 
 def _spi_buffer(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
-    from phy.spi.spi_buffer import spi_buffer
-
     assert parts.board.spi is not None  # noqa: S101 - for the type checker
     log = parts.logs[parts.board.spi.engine].write
     flash = ends.one_or_none("flash")
@@ -70,7 +68,7 @@ def _spi_buffer(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
 
         upgrade = ServerUpgrade(FlashChannel(flash), log)
     slave, engine, changes = ends.one("slave"), ends.one("engine"), ends.one("changes")
-    return partial(spi_buffer, parts.spi_memory, slave, engine, changes, upgrade)
+    return parts.factory.spi_buffer()(parts.spi_memory, slave, engine, changes, upgrade).run
 
 
 def _flash_server(parts: DeviceParts, task: Task, ends: Ends) -> Run:
@@ -163,6 +161,7 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
         parameters=None if flash is None else FlashParameters(flash),
         fallback=spec.fallback,
         log=log.write,
+        make=parts.factory.engine(spec),
     )
     engine = AIEngine(
         inference,

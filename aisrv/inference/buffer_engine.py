@@ -4,6 +4,7 @@ A host writes the buffer, starts an inference, which changes nothing, and reads 
 sensor or a link. Source: "Inference engines", table of engines, row "none".
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final, NoReturn
 
@@ -87,15 +88,16 @@ def create_engine(
     parameters: ParameterSource | None = None,
     fallback: EngineKind | None = None,
     log: LogSink = lambda _text: None,
+    make: Callable[..., InferenceEngine] = InferenceEngine,
 ) -> InferenceEngine:
-    """Create an engine of a kind, without a model.
+    """Create an engine of a kind, without a model; one that takes models by `make`.
 
     Its models run on a runner of `runners`, those that its interpreter has no code for on one of the kind
     `fallback`, if given. The other parameters are those of InferenceEngine.
     """
     if kind.name == NO_MODEL:
         return BufferEngine(arena_bytes=arena_bytes, external_bytes=external_bytes, log=log)
-    return InferenceEngine(
+    return make(
         partial(runners, kind=kind),
         arena_bytes=arena_bytes,
         external_bytes=external_bytes,

@@ -40,6 +40,12 @@ STATUS_ROUTES: Final = 1
 USB_TURN_TICKS: Final = 830
 """After each packet, until the task or the endpoint has it. Estimate: 498 clocks of 60 MHz, which XUD takes
 from an OUT to an IN packet of one task (lib_xud, tests/test_iso_loopback.py)."""
+SPI_CLOCK_HZ: Final = 10_000_000
+"""Clock of a master that states none. Decision."""
+SPI_IDLE_TICKS: Final = 20
+SPI_SETUP_TICKS: Final = 10
+SPI_HOLD_TICKS: Final = 10
+"""Chip select high before a transaction, low before its first clock and after its last: the least."""
 LOAD_TICKS: Final = 5760
 """Initialization and planning of a model, for each operator. Estimate: (99,717 + 171,000) ticks of vww with
 47 operators (XMOS ai_tools, app_profiling README)."""
@@ -60,6 +66,14 @@ def usb_transaction_ticks(nbytes: int) -> int:
     return -(-(nbytes + 65) * 5 // 3)
 
 
+def usb_control_ticks(nbytes: int) -> int:
+    """Ticks of a control transfer with `nbytes` of data, and a turn for each stage.
+
+    173 bytes are overhead (USB 2.0, section 5.5.4).
+    """
+    return -(-(nbytes + 173) * 5 // 3) + 3 * USB_TURN_TICKS
+
+
 def spi_byte_ticks(clock_hz: int) -> Fraction:
     """Ticks of a byte on SPI at a clock."""
     return Fraction(8 * TICK_HZ, clock_hz)
@@ -67,4 +81,5 @@ def spi_byte_ticks(clock_hz: int) -> Fraction:
 
 def spi_transaction_ticks(nbytes: int, clock_hz: int) -> Fraction:
     """Ticks of a transaction: idle and chip select at its least lengths, 400 ns in all, and its bytes."""
-    return 40 + nbytes * spi_byte_ticks(clock_hz)
+    chip_select = SPI_IDLE_TICKS + SPI_SETUP_TICKS + SPI_HOLD_TICKS
+    return chip_select + nbytes * spi_byte_ticks(clock_hz)

@@ -65,6 +65,7 @@ class SpiBuffer:
         while True:
             if await something.wait() is self._slave:
                 await self._carry_out(await self._slave.inuint())
+                self._end_busy()
             else:
                 await self._take_notifications()
 
@@ -77,6 +78,8 @@ class SpiBuffer:
             await self._infer()
         else:
             await self._acquire()
+
+    def _end_busy(self) -> None:
         errors, self._errors = self._errors, Status.OKAY
         self._memory.finish(errors)
 

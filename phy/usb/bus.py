@@ -92,8 +92,8 @@ class UsbBus:
         self.descriptors: Final = descriptors
         self.name: Final = "endpoint 0"
         """Name for reports of what endpoint 0 waits for."""
-        self.out_endpoint: Final = OutEndpoint(ENDPOINT_OUT)
-        self.in_endpoint: Final = InEndpoint(ENDPOINT_IN)
+        self.out_endpoint: Final = self._new_out_endpoint()
+        self.in_endpoint: Final = self._new_in_endpoint()
         self.endpoints: Final[dict[int, Endpoint]] = {
             ENDPOINT_OUT: self.out_endpoint,
             ENDPOINT_IN: self.in_endpoint,
@@ -178,6 +178,12 @@ class UsbBus:
         if self._control:
             return self._control.popleft()
         return await traced_wait(self._ep0.wait(), "get_setup", self)
+
+    def _new_out_endpoint(self) -> OutEndpoint:
+        return OutEndpoint(ENDPOINT_OUT)
+
+    def _new_in_endpoint(self) -> InEndpoint:
+        return InEndpoint(ENDPOINT_IN)
 
     def configure(self, value: int) -> None:
         """Enter the configuration `value`, or leave it if 0. Transfers in progress are dropped."""

@@ -9,6 +9,7 @@ Many packets may cross in one call, which is what one call a packet would do, on
 
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Awaitable
 from typing import Any, Final, Generic, TypeVar
 
 import trio
@@ -97,7 +98,7 @@ class _Endpoint(ABC, Generic[R]):
         """Wait until the host has cleared the halt. Raises UsbReset."""
         self.check_reset()
         if self._halted:
-            await traced_wait(self._firmware.wait(self._forget), "wait_halt_cleared", self)
+            await self._wait("wait_halt_cleared")
 
     def check_reset(self) -> None:
         """Raise UsbReset if one has come since the last call."""
@@ -115,6 +116,10 @@ class _Endpoint(ABC, Generic[R]):
     def _take_reset(self) -> UsbReset:
         self._reset = False
         return UsbReset(f"{self.name} was reset")
+
+    def _wait(self, verb: str) -> Awaitable[Any]:
+        """Let the firmware's task wait for the host, as `verb` in traces."""
+        return traced_wait(self._firmware.wait(self._forget), verb, self)
 
     def _wake(self, result: object = None) -> None:
         self._forget()
@@ -144,11 +149,6 @@ class Packets:
         self.short = short
 
 
-def _finish(urbs: list[OutUrb]) -> None:
-    for urb in urbs:
-        urb.finish(_OKAY)
-
-
 class OutEndpoint(_Endpoint[OutUrb]):
     """From host to device."""
 
@@ -164,7 +164,7 @@ class OutEndpoint(_Endpoint[OutUrb]):
         self.check_reset()
         if self._urbs:
             packets, ended = self._take(limit)
-            _finish(ended)
+            self._end(ended)
             if packets is not None:
                 self._moved += len(packets.data)
                 if self._moved > AT_ONCE:
@@ -172,7 +172,7 @@ class OutEndpoint(_Endpoint[OutUrb]):
                 return packets
         self._wanted = limit
         self._moved = 0
-        got: Packets = await traced_wait(self._firmware.wait(self._forget), "get_buffer", self)
+        got: Packets = await self._wait("get_buffer")
         return got
 
     def _serve(self) -> None:
@@ -180,9 +180,14 @@ class OutEndpoint(_Endpoint[OutUrb]):
             packets, ended = self._take(self._wanted)
             if packets is not None:
                 self._wake(packets)
-            _finish(ended)  # last, as the host may submit its next URB from there
+            self._end(ended)  # last, as the host may submit its next URB from there
         elif self._firmware.task is not None and not self._halted:
             self._wake()
+
+    def _end(self, urbs: list[OutUrb]) -> None:
+        """End URBs whose last packet was taken."""
+        for urb in urbs:
+            urb.finish(_OKAY)
 
     def _forget(self) -> None:
         self._wanted = 0
@@ -229,7 +234,7 @@ class InEndpoint(_Endpoint[InUrb]):
         self._serve()
         if self._sending:
             self._moved = 0
-            await traced_wait(self._firmware.wait(self._forget), "set_buffer", self)
+            await self._wait("set_buffer")
             return
         self._moved += len(data)
         if self._moved > AT_ONCE:
@@ -253,7 +258,7 @@ class InEndpoint(_Endpoint[InUrb]):
             self._sending = False  # the usual case: a short packet ends the transfer and the first URB
             urb = urbs.popleft()
             urb.put(self._data)
-            urb.finish(_OKAY)
+            self._end(urb, _OKAY)
             return
         while urbs and self._sending:
             urb = urbs[0]
@@ -262,7 +267,7 @@ class InEndpoint(_Endpoint[InUrb]):
             count = left if left <= room else room - room % PACKET_SIZE
             if left and not count:
                 urbs.popleft()
-                urb.finish(TransferStatus.OVERFLOW)
+                self._end(urb, TransferStatus.OVERFLOW)
                 continue
             urb.put(self._data[self._offset : self._offset + count])
             self._offset += count
@@ -273,4 +278,8 @@ class InEndpoint(_Endpoint[InUrb]):
             self._sending = self._offset < len(self._data) or self._zero_packet_due
             if ended or urb.filled == urb.length:
                 urbs.popleft()
-                urb.finish(TransferStatus.OKAY)
+                self._end(urb, _OKAY)
+
+    def _end(self, urb: InUrb, status: TransferStatus) -> None:
+        """End a URB that is full, or whose transfer has ended."""
+        urb.finish(status)

@@ -86,6 +86,10 @@ class BoardOptions:
         "--threads", type=click.IntRange(1, 5), help="Interpreter threads of the modeled device."
     )
     clock: int | None = option("--clock", type=int, help="Core clock in MHz. [default: 600]")
+    device_time: bool | None = option(
+        "--device-time/--no-device-time",
+        help="Let everything take the time of the modeled chip. [default: the board's]",
+    )
     serial: str | None = option("--serial", help="USB serial number; hardware has none.")
     spi: bool | None = option(
         "--spi/--no-spi", help="Give the board an SPI port, which takes two cores. [default: the board's]"
@@ -149,6 +153,7 @@ def make_board(options: BoardOptions) -> Board:
             tiles=tiles,
             usb_tile=min(base.usb_tile, last) if options.usb_tile is None else options.usb_tile,
             core_clock_mhz=base.core_clock_mhz if options.clock is None else options.clock,
+            device_time=base.device_time if options.device_time is None else options.device_time,
             spi=None if port is None else replace(port, tile=min(port.tile, last)),
             flashes=tuple(replace(chip, tile=min(chip.tile, last)) for chip in flashes),
             sensor=None if base.sensor is None else replace(base.sensor, tile=min(base.sensor.tile, last)),

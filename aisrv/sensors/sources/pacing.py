@@ -1,6 +1,7 @@
 """Frames at a rate of device time: whole ticks of 10 ns of Trio's clock, live or virtual."""
 
 import enum
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Final, Protocol, runtime_checkable
 
@@ -30,6 +31,29 @@ class SkippableSource(Protocol):
         """Skip the next `count` frames."""
 
 
+class FrameClock(Protocol):
+    """Time since the first frame was asked for, in ticks of 10 ns."""
+
+    def ticks(self) -> int:
+        """Return the ticks that have passed."""
+
+    async def wait_until(self, tick: int) -> None:
+        """Wait for a tick."""
+
+
+class TrioFrameClock(FrameClock):
+    """Trio's clock."""
+
+    def __init__(self) -> None:
+        self._clock = Clock()
+
+    def ticks(self) -> int:
+        return self._clock.ticks()
+
+    async def wait_until(self, tick: int) -> None:
+        await trio.sleep_until(self._clock.deadline(tick))
+
+
 class PacedSource:
     """A source whose frame k has its time k/rate after the first was asked for, rounded down to a tick.
 
@@ -38,13 +62,21 @@ class PacedSource:
     just the next is taken.
     """
 
-    def __init__(self, source: FrameSource, rate: Fraction | int, late: LatePolicy = LatePolicy.DROP) -> None:
+    def __init__(
+        self,
+        source: FrameSource,
+        rate: Fraction | int,
+        late: LatePolicy = LatePolicy.DROP,
+        start_clock: Callable[[], FrameClock] = TrioFrameClock,
+    ) -> None:
+        """Pace a source by a clock that `start_clock` starts with the first frame."""
         self._source = source
+        self._start_clock = start_clock
         self._late = late
         self._rate = Fraction(rate)
         if not 0 < self._rate <= FASTEST:
             raise SourceError(f"a rate of {rate} frames a second: it is above 0, and {FASTEST} at most")
-        self._clock: Clock | None = None
+        self._clock: FrameClock | None = None
         self._next = 0
 
     @property
@@ -59,6 +91,10 @@ class PacedSource:
     def encoding(self) -> Encoding:
         return self._source.encoding
 
+    def by(self, start_clock: Callable[[], FrameClock]) -> "PacedSource":
+        """Return the same source and rate by another clock."""
+        return PacedSource(self._source, self._rate, self._late, start_clock)
+
     def due(self, number: int) -> int:
         """Return the time of a frame in ticks since the first one's."""
         return number * TICKS_PER_SECOND * self._rate.denominator // self._rate.numerator
@@ -66,11 +102,11 @@ class PacedSource:
     async def frame(self) -> RawFrame:
         """Wait for the time of the next frame and take it. Raises SourceError."""
         if self._clock is None:
-            self._clock = Clock()
+            self._clock = self._start_clock()
         number = self._next
         if self._late is LatePolicy.DROP:
             number = max(number, self._first_from(self._clock.ticks()))
-        await trio.sleep_until(self._clock.deadline(self.due(number)))
+        await self._clock.wait_until(self.due(number))
         dropped, self._next = number - self._next, number + 1
         if dropped and isinstance(self._source, SkippableSource):
             self._source.skip(dropped)

@@ -1,0 +1,85 @@
+"""The parts of a device in device time."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from aisrv.board import FlashPath
+from aisrv.device.part_factory import PartFactory
+from aisrv.inference.timed_engine import TimedInferenceEngine
+from aisrv.inference.timings.laws import FAST_FLASH_BYTE, FLASH_SERVER_BYTE, FLASH_SERVER_LOAD
+from phy.spi.timed_bus import TimedSpiBus
+from phy.usb.timed_bus import TimedUsbBus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aisrv.board import Board, EngineSpec, FlashSpec
+    from aisrv.protocol.usb_descriptors import Descriptors
+    from aisrv.sensors.image.frame import FrameSource
+    from aisrv.xcore.timed_runtime import TimedRuntime
+    from aisrv.xcore.timeline import Timeline
+    from flash_server.chip.storage import Storage
+    from flash_server.chip.timed_chip import ReadClocks, TimedChip
+    from phy.spi.timed_buffer import TimedSpiBuffer
+
+
+class TimedParts(PartFactory):
+    """Parts that take the time of the modeled chip."""
+
+    def __init__(self, board: Board, runtime: TimedRuntime) -> None:
+        self._board: Final = board
+        self._runtime: Final = runtime
+        self._timeline: Final = runtime.timeline
+
+    def usb(self, descriptors: Descriptors) -> TimedUsbBus:
+        return TimedUsbBus(descriptors, self._runtime)
+
+    def spi(self) -> TimedSpiBus:
+        return TimedSpiBus(self._runtime)
+
+    def spi_buffer(self) -> Callable[..., TimedSpiBuffer]:
+        from phy.spi.timed_buffer import TimedSpiBuffer
+
+        return partial(TimedSpiBuffer, self._timeline)
+
+    def flash_chip(self, spec: FlashSpec, storage: Storage) -> TimedChip:
+        from flash_server.chip.timed_chip import TimedChip
+
+        clocks = read_clocks(self._board.flash_path, self._board.core_clock_mhz)
+        return TimedChip(spec.part, storage, self._timeline, clocks, clock_hz=spec.clock_hz, width=spec.width)
+
+    def engine(self, spec: EngineSpec) -> Callable[..., TimedInferenceEngine]:
+        return partial(TimedInferenceEngine, self._timeline, spec.tile, spec.threads)
+
+    def source(self, source: FrameSource) -> FrameSource:
+        from aisrv.sensors.sources.pacing import PacedSource
+
+        if isinstance(source, PacedSource):
+            return source.by(partial(_DeviceFrameClock, self._timeline))
+        return source
+
+
+class _DeviceFrameClock:
+    """Frames in device time."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._origin = timeline.tick_of(timeline.now())
+
+    def ticks(self) -> int:
+        return self._timeline.tick_of(self._timeline.now()) - self._origin
+
+    async def wait_until(self, tick: int) -> None:
+        await self._timeline.wait_until(self._timeline.clock_at(self._origin + tick))
+
+
+def read_clocks(path: FlashPath | float | None, core_mhz: int) -> ReadClocks:
+    """Return what a read takes in clocks of a core, by the way from flash; a number is MB/s."""
+    if path is FlashPath.FAST:
+        return lambda size: Fraction(FAST_FLASH_BYTE) * size * core_mhz / 1000
+    if isinstance(path, int | float):
+        return lambda size: size * core_mhz / Fraction(path)
+    return lambda size: FLASH_SERVER_LOAD + FLASH_SERVER_BYTE * size

@@ -1,0 +1,53 @@
+"""A flash chip in device time: a read takes what it does through the flash server, the rest the chip's own.
+
+Source: "Device time and traces", section 2.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Final
+
+from aisrv.xcore.clock import TICKS_PER_SECOND
+from aisrv.xcore.timeline import Timeline
+from flash_server.chip.chip import FlashChip
+from flash_server.chip.nor import READS
+from flash_server.chip.part import FlashPart
+from flash_server.chip.storage import Storage
+
+ReadClocks = Callable[[int], int | Fraction]
+"""Clocks of a core for a read of some bytes."""
+
+
+class TimedChip(FlashChip):
+    """`FlashChip` in device time."""
+
+    def __init__(
+        self,
+        part: FlashPart,
+        storage: Storage,
+        timeline: Timeline,
+        read_clocks: ReadClocks,
+        *,
+        clock_hz: int,
+        width: int,
+    ) -> None:
+        super().__init__(
+            part, storage, clock_hz=clock_hz, width=width, pace=self._let_pass, now=self._seconds
+        )
+        self._timeline: Final = timeline
+        self._read_clocks: Final = read_clocks
+
+    async def _clock(self, opcode: int, size: int) -> None:
+        if opcode in READS.values():
+            timeline = self._timeline
+            await timeline.wait_until(timeline.now() + -int(-self._read_clocks(size) // 1))
+        else:
+            await super()._clock(opcode, size)
+
+    async def _let_pass(self, seconds: float) -> None:
+        timeline = self._timeline
+        await timeline.wait_until(timeline.now() + timeline.clocks(Fraction(seconds) * TICKS_PER_SECOND))
+
+    def _seconds(self) -> float:
+        timeline = self._timeline
+        return timeline.tick_of(timeline.now()) / TICKS_PER_SECOND

@@ -1,0 +1,116 @@
+"""The SPI bus in device time: a message takes the clocks of its bytes, and what chip select needs.
+
+Chip select is high for 200 ns before a transaction, and low for 100 ns before the first clock and after the
+last one. A read is answered as of its third byte, a write acts when chip select rises. Sources: "Device time
+and traces", section 2; "XCORE AI server: numbers and wire behavior", section SPI.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+import trio
+from msgspec.structs import replace
+
+from aisrv.xcore.device_costs import (
+    SPI_CLOCK_HZ,
+    SPI_HOLD_TICKS,
+    SPI_IDLE_TICKS,
+    SPI_SETUP_TICKS,
+    spi_byte_ticks,
+)
+from aisrv.xcore.timed_parking import TimedParking
+from aisrv.xcore.timed_runtime import TimedRuntime
+from aisrv.xcore.waiter import Waiter
+from phy.spi.bus import LARGEST_MESSAGE, SpiBus, SpiError, SpiTransfer
+from phy.spi.transaction import FIRST_DATA
+
+_AFTER_CORES: Final = (1 << 16, 0)
+"""In place of tile and core: what a core leaves in memory at a tick is there when a byte goes out then."""
+
+
+class _Piece(NamedTuple):
+    """Bytes that the slave gets at once, `ticks` after the message began."""
+
+    transfer: int
+    ticks: Fraction
+    part: SpiTransfer
+
+
+def _pieces(transfers: Sequence[SpiTransfer], clocked: int | None) -> Iterator[_Piece]:
+    """Cut a message where the slave answers or acts.
+
+    `clocked` is the bytes since chip select fell, None while it is high.
+    """
+    ticks = Fraction(0)
+    for number, transfer in enumerate(transfers):
+        if clocked is None:
+            ticks += SPI_IDLE_TICKS + SPI_SETUP_TICKS
+            clocked = 0
+        byte = spi_byte_ticks(transfer.clock_hz or SPI_CLOCK_HZ)
+        size = len(transfer.mosi)
+        rest = transfer
+        if clocked <= FIRST_DATA < clocked + size:
+            cut = FIRST_DATA + 1 - clocked
+            yield _Piece(
+                number,
+                ticks + (FIRST_DATA - clocked) * byte,
+                replace(transfer, mosi=transfer.mosi[:cut], deselect=False),
+            )
+            rest = replace(transfer, mosi=transfer.mosi[cut:])
+        ticks += size * byte
+        clocked += size
+        if transfer.deselect:
+            ticks += SPI_HOLD_TICKS
+            clocked = None
+        yield _Piece(number, ticks, rest)
+
+
+class TimedSpiBus(SpiBus):
+    """`SpiBus` in device time. Messages take turns, each for as long as it is on the wires."""
+
+    def __init__(self, runtime: TimedRuntime) -> None:
+        super().__init__()
+        self._timeline = runtime.timeline
+        self._slave: TimedParking[None] = TimedParking(runtime)
+        self._turn = trio.Lock()
+        self._clocked: int | None = None
+
+    async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
+        size = sum(len(each.mosi) for each in transfers)
+        if size > LARGEST_MESSAGE:
+            raise SpiError(f"a message of {size} bytes, {LARGEST_MESSAGE} are allowed")
+        async with self._turn:
+            return await self._clock(transfers)
+
+    async def _clock(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
+        """Give the slave each piece at its tick; a cancelled message is clocked to its end at once."""
+        if not transfers:
+            return await super().message(())
+        begin = self._timeline.ticks
+        miso = [b""] * len(transfers)
+        pieces = list(_pieces(transfers, self._clocked))
+        cancelled: BaseException | None = None
+        for number, piece in enumerate(pieces):
+            if cancelled is None:
+                try:
+                    await self._wait(begin + math.ceil(piece.ticks))
+                except trio.Cancelled as cancellation:
+                    if not number:
+                        raise
+                    cancelled = cancellation
+            with trio.CancelScope(shield=True):
+                miso[piece.transfer] += (await super().message((piece.part,)))[0]
+            self._note(piece.part)
+        if cancelled is not None:
+            raise cancelled
+        return miso
+
+    def _note(self, transfer: SpiTransfer) -> None:
+        self._clocked = None if transfer.deselect else (self._clocked or 0) + len(transfer.mosi)
+
+    async def _wait(self, tick: int) -> None:
+        waiter: Waiter[None] = Waiter()
+        turn = self._timeline.at(self._timeline.clock_at(tick), lambda: waiter.wake(None), port=_AFTER_CORES)
+        await waiter.wait(turn.call_off)

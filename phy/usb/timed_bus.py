@@ -1,0 +1,68 @@
+"""A device on its bus in device time: its endpoints and its control transfers take theirs.
+
+Source: "Device time and traces", section 2.
+"""
+
+from typing import Final
+
+from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
+from aisrv.protocol.usb_descriptors import Descriptors
+from aisrv.xcore.device_costs import usb_control_ticks
+from aisrv.xcore.timed_parking import TimedParking
+from aisrv.xcore.timed_runtime import TimedRuntime
+from phy.usb.bus import ControlUrb, UsbBus
+from phy.usb.timed_xud import Crossing, TimedInEndpoint, TimedOutEndpoint, TimedWires
+from phy.usb.urb import TransferStatus
+
+
+class _TimedControl(ControlUrb):
+    """A control transfer that ends when its stages have crossed."""
+
+    __slots__ = ("_bus", "_request")
+
+    def __init__(self, request: ControlUrb, bus: "TimedUsbBus") -> None:
+        super().__init__(request.setup, request.data, request.finish)
+        self._request = request
+        self._bus = bus
+
+    def finish(self, status: TransferStatus, data: bytes = b"") -> None:
+        self._bus.end_control(self._request, status, data)
+
+
+class TimedUsbBus(UsbBus):
+    """`UsbBus` in device time."""
+
+    def __init__(self, descriptors: Descriptors, runtime: TimedRuntime) -> None:
+        self._wires: Final = TimedWires(runtime)
+        super().__init__(descriptors)
+        self._ep0: TimedParking[ControlUrb] = TimedParking(runtime)
+        self._crossing: Final = Crossing(self._wires, 0)
+        self._free = 0
+        """Clock at which the last control transfer ends."""
+
+    async def get_setup(self) -> ControlUrb:
+        """Wait for a control transfer, after the one before has ended."""
+        timeline = self._wires.timeline
+        await timeline.settle()
+        if timeline.now() < self._free:
+            await timeline.wait_until(self._free)
+        if self._control:
+            return _TimedControl(self._control.popleft(), self)
+        return _TimedControl(await self._ep0.park("get_setup", self, timed=True), self)
+
+    def end_control(self, request: ControlUrb, status: TransferStatus, data: bytes) -> None:
+        """End a control transfer that began now with the time that its data take."""
+        timeline = self._wires.timeline
+        nbytes = max(len(request.data), min(len(data), request.setup.length))
+        self._free = timeline.now() + timeline.clocks(usb_control_ticks(nbytes))
+        self._crossing.end_at(self._free, lambda ended: request.finish(ended, data), status)
+
+    def reset(self) -> None:
+        self._crossing.drop()
+        super().reset()
+
+    def _new_out_endpoint(self) -> TimedOutEndpoint:
+        return TimedOutEndpoint(ENDPOINT_OUT, self._wires)
+
+    def _new_in_endpoint(self) -> TimedInEndpoint:
+        return TimedInEndpoint(ENDPOINT_IN, self._wires)

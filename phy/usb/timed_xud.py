@@ -1,0 +1,149 @@
+"""Endpoints in device time: each packet takes the bus, and then the chip until its task has it.
+
+A transaction begins when task and host are ready and the bus is free; a NAK costs nothing. A request ends
+with its last transaction. Figures: `aisrv.xcore.device_costs`. Source: "Device time and traces", section 2.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from aisrv.protocol.commands import PACKET_SIZE
+from aisrv.xcore.device_costs import USB_TURN_TICKS, usb_transaction_ticks
+from aisrv.xcore.timed_parking import TimedParking
+from aisrv.xcore.timed_runtime import TimedRuntime
+from aisrv.xcore.timeline import OUTSIDE, Turn
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
+from phy.usb.xud import InEndpoint, OutEndpoint, Packets
+
+
+class TimedWires:
+    """The two wires of a high-speed bus: one transaction at a time."""
+
+    def __init__(self, runtime: TimedRuntime) -> None:
+        self.runtime: Final = runtime
+        self.timeline: Final = runtime.timeline
+        self._free = 0  # clock at which the last transaction ends
+        self.turn: Final = self.timeline.clocks(USB_TURN_TICKS)
+        """Clocks until the task or the endpoint has a packet."""
+
+    def cross(self, nbytes: int) -> int:
+        """Begin a transaction of some bytes as soon as the bus is free; return the clock at its end."""
+        begin = max(self._free, self.timeline.now())
+        self._free = begin + self.timeline.clocks(usb_transaction_ticks(nbytes))
+        return self._free
+
+
+class Crossing:
+    """Requests of an endpoint whose last packet is on the wires."""
+
+    def __init__(self, wires: TimedWires, address: int) -> None:
+        self._wires = wires
+        self._port = (OUTSIDE, address)
+        self._ends: dict[int, tuple[Turn, Callable[[TransferStatus], None]]] = {}
+        self._number = 0
+
+    def end_at(self, clock: int, finish: Callable[[TransferStatus], None], status: TransferStatus) -> None:
+        """End a request at a clock."""
+        number = self._number = self._number + 1
+
+        def end() -> None:
+            del self._ends[number]
+            finish(status)
+
+        self._ends[number] = self._wires.timeline.at(clock, end, port=self._port), finish
+
+    def drop(self) -> None:
+        """End all requests now: the bus was reset."""
+        ends, self._ends = self._ends, {}
+        for turn, finish in ends.values():
+            turn.call_off()
+            finish(TransferStatus.SHUTDOWN)
+
+
+class TimedOutEndpoint(OutEndpoint):
+    """From host to device, a packet a call."""
+
+    def __init__(self, address: int, wires: TimedWires) -> None:
+        super().__init__(address)
+        self._wires = wires
+        self._firmware: TimedParking[Any] = TimedParking(wires.runtime)
+        self._ended: list[OutUrb] = []
+        self._zero_packet_comes = False
+        self._crossing = Crossing(wires, address)
+
+    async def get_buffer(self, limit: int = PACKET_SIZE) -> Packets:  # noqa: ARG002 - one packet at a time
+        """Take the next packet."""
+        await self._wires.timeline.settle()
+        if self._zero_packet_comes:
+            packets = Packets(b"", short=True)
+            self.check_reset()
+        else:
+            packets = await super().get_buffer(PACKET_SIZE)
+        self._zero_packet_comes = packets.short and len(packets.data) == PACKET_SIZE
+        end = self._wires.cross(len(packets.data))
+        if self._zero_packet_comes:
+            packets.short = False
+        else:
+            ended, self._ended = self._ended, []
+            for urb in ended:
+                self._crossing.end_at(end, urb.finish, TransferStatus.OKAY)
+        await self._wires.timeline.wait_until(end + self._wires.turn)
+        self.check_reset()
+        return packets
+
+    def reset(self) -> None:
+        ended, self._ended = self._ended, []
+        for urb in ended:
+            urb.finish(TransferStatus.SHUTDOWN)
+        self._zero_packet_comes = False
+        self._crossing.drop()
+        super().reset()
+
+    def _wait(self, verb: str) -> Awaitable[Any]:
+        return self._firmware.park(verb, self, self._forget, timed=True)
+
+    def _end(self, urbs: list[OutUrb]) -> None:
+        self._ended += urbs
+
+
+class TimedInEndpoint(InEndpoint):
+    """From device to host, a packet at a time."""
+
+    def __init__(self, address: int, wires: TimedWires) -> None:
+        super().__init__(address)
+        self._wires = wires
+        self._firmware: TimedParking[Any] = TimedParking(wires.runtime)
+        self._ended: list[tuple[InUrb, TransferStatus]] = []
+        self._crossing = Crossing(wires, address)
+
+    async def set_buffer(self, data: bytes, *, last: bool = True) -> None:
+        """Send packets one by one; see `InEndpoint.set_buffer`."""
+        whole = len(data) - len(data) % PACKET_SIZE
+        for at in range(0, whole, PACKET_SIZE):
+            await self._send_packet(data[at : at + PACKET_SIZE], last=False)
+        if last:
+            await self._send_packet(data[whole:], last=True)
+
+    async def _send_packet(self, data: bytes, *, last: bool) -> None:
+        timeline = self._wires.timeline
+        self.check_reset()
+        await timeline.wait_until(timeline.now() + self._wires.turn)
+        await super().set_buffer(data, last=last)
+        end = self._wires.cross(len(data))
+        ended, self._ended = self._ended, []
+        for urb, status in ended:
+            self._crossing.end_at(end, urb.finish, status)
+        await timeline.wait_until(end)
+
+    def reset(self) -> None:
+        ended, self._ended = self._ended, []
+        for urb, _ in ended:
+            urb.finish(TransferStatus.SHUTDOWN)
+        self._crossing.drop()
+        super().reset()
+
+    def _wait(self, verb: str) -> Awaitable[Any]:
+        return self._firmware.park(verb, self, self._forget, timed=True)
+
+    def _end(self, urb: InUrb, status: TransferStatus) -> None:
+        self._ended.append((urb, status))

@@ -1,0 +1,163 @@
+"""A device in device time: commands of a host take what is predicted, to the tick.
+
+The worked example of "Device time and traces", section 3, and its acceptance 1.
+"""
+
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+import trio
+from msgspec.structs import replace as changed
+
+from aisrv import digits
+from aisrv.analysis.profile.end_to_end import Link, Workload, spi, usb
+from aisrv.board import Board, FlashPath
+from aisrv.device.device import Device, open_device
+from aisrv.device.timed_parts import read_clocks
+from aisrv.inference.process.inline import inline
+from aisrv.protocol.commands import Command
+from tests.support import mlperf_tiny
+from tests.support.device_time import SpiHost, UsbHost, on_virtual_time, ticks, timed_device, workload
+
+WORKED_INFERENCE = 3_054_088
+
+
+def predicted(link: Link, work: Workload) -> list[Fraction]:
+    """Ticks of each command after the upload."""
+    return [time.ticks for time in link(work)][1:]
+
+
+def stand_in(device: Device, total_ticks: int) -> None:
+    """Have an inference take other ticks than predicted."""
+    engine = device.engines[0].inference
+    loaded = engine._loaded
+    assert loaded is not None
+    engine._loaded = changed(loaded, total=changed(loaded.total, ticks=total_ticks))
+
+
+async def usb_rows(device: Device) -> list[int]:
+    """Ticks from the first transaction to the next command's, for each command of a cycle."""
+    host = UsbHost(device)
+    size = len(device.engines[0].inference.input(0))
+    begin = ticks(device)
+    await host.cycle(bytes(size))
+    taken = host.ends
+    return [begin, taken[2] - 114, taken[4] - 114, taken[5]]
+
+
+async def spi_rows(device: Device, clock_hz: int) -> list[int]:
+    host = SpiHost(device, clock_hz)
+    engine = device.engines[0].inference
+    begin = ticks(device)
+    await host.set(Command.SET_INPUT_TENSOR, bytes(len(engine.input(0))))
+    written = ticks(device)
+    await host.infer()
+    inferred = ticks(device)
+    await host.read(Command.GET_OUTPUT_TENSOR, len(engine.output(0)))
+    return [begin, written, inferred, ticks(device)]
+
+
+def assert_rows(rows: list[int], expected: list[Fraction]) -> None:
+    """Each row ends at its tick, rounded up from the start."""
+    begin, *ends = rows
+    sums = [sum(expected[: count + 1], Fraction(0)) for count in range(len(expected))]
+    assert [end - begin for end in ends] == [math.ceil(each) for each in sums]
+
+
+def worked(rows: Callable[[Device], Awaitable[list[int]]]) -> list[int]:
+    async def main() -> list[int]:
+        async with timed_device(mlperf_tiny.model_bytes("vww_96_int8")) as device:
+            stand_in(device, WORKED_INFERENCE)
+            return await rows(device)
+
+    return on_virtual_time(main)
+
+
+def test_the_worked_cycle_over_usb() -> None:
+    begin, *ends = worked(usb_rows)
+    set_input, start, get = Fraction(243_603, 2), Fraction(6_112_163, 2), Fraction(6_094, 3)
+    assert [end - begin for end in ends] == [
+        math.ceil(set_input),
+        math.ceil(set_input + start),
+        math.ceil(set_input + start + get),
+    ]
+    assert ends[-1] - begin == 3_179_915
+
+
+@pytest.mark.parametrize(
+    ("clock_hz", "rows", "cycle"),
+    [
+        (10_000_000, [2_284_440, 3_055_320, 600], 5_340_360),
+        (25_000_000, [931_992, 3_054_816, 264], 3_987_072),
+    ],
+)
+def test_the_worked_cycle_over_spi(clock_hz: int, rows: list[int], cycle: int) -> None:
+    begin, *ends = worked(lambda device: spi_rows(device, clock_hz))
+    assert [end - before for before, end in zip((begin, *ends), ends, strict=False)] == rows
+    assert ends[-1] - begin == cycle
+
+
+@pytest.mark.parametrize("threads", [1, 5])
+@pytest.mark.parametrize("name", mlperf_tiny.NAMES)
+def test_predictions_equal_the_device(name: str, threads: int) -> None:
+    async def main() -> None:
+        board = Board()
+        board = replace(board, engines=(replace(board.engines[0], threads=threads),))
+        async with timed_device(mlperf_tiny.model_bytes(name), board) as device:
+            work = workload(device)
+            assert_rows(await usb_rows(device), predicted(usb, work))
+            await trio.sleep(1)
+            for clock_hz in (10_000_000, 25_000_000):
+                assert_rows(await spi_rows(device, clock_hz), predicted(spi(clock_hz), work))
+
+    on_virtual_time(main)
+
+
+def test_an_upload_over_usb() -> None:
+    model = digits.model_bytes()
+
+    async def main() -> tuple[int, Fraction]:
+        async with timed_device(board=Board(spi=None)) as device:  # nobody is told of the new model
+            host = UsbHost(device)
+            begin = ticks(device)
+            await host.set(Command.SET_MODEL_ARENA, model)
+            await host.read(Command.GET_ID)
+            return host.ends[2] - 114 - begin, next(usb(workload(device, model))).ticks
+
+    taken, upload = on_virtual_time(main)
+    assert taken == math.ceil(upload)
+
+
+async def answers(*, device_time: bool) -> list[bytes]:
+    """Answers of a device to a session over USB and SPI."""
+    model = digits.model_bytes()
+    async with open_device(runner=inline, device_time=device_time) as device:
+        device.usb.reset()
+        device.usb.configure(1)
+        host = UsbHost(device)
+        await host.set(Command.SET_MODEL_ARENA, model)
+        got = []
+        for image, _ in digits.test_images()[:3]:
+            await host.cycle(image)
+            got.append(host.data)
+            got += [await host.read(command) for command in (Command.GET_TIMINGS, Command.GET_STATUS)]
+        master = SpiHost(device, None)
+        await master.set(Command.SET_INPUT_TENSOR, digits.test_images()[4][0])
+        await master.infer()
+        reads = ((Command.GET_OUTPUT_TENSOR, 10), (Command.GET_TIMINGS, 20), (Command.GET_STATUS, 4))
+        return got + [await master.read(command, size) for command, size in reads]
+
+
+def test_answers_are_the_same_without_device_time() -> None:
+    timed = on_virtual_time(lambda: answers(device_time=True))
+    assert timed == on_virtual_time(lambda: answers(device_time=False))
+    assert len(set(timed)) > 4
+
+
+def test_a_read_from_flash_takes_its_way() -> None:
+    assert read_clocks(None, 600)(100) == 2272 + 14_200
+    assert read_clocks(FlashPath.FAST, 600)(1000) == 12_600
+    assert read_clocks(20, 600)(1000) == 30_000

@@ -3,7 +3,7 @@
 import logging
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.options.web import WebOptions, web_options
 from aisrv.cli.serving import DeviceSet, Listening, serve_devices
+from aisrv.device.device import Device
 from aisrv.terminal.option_group import GroupedCommand
 from aisrv.terminal.require_linux import require_linux
 from aisrv.values.private_directory import private_sockets
@@ -29,17 +30,28 @@ from host_tools.standins.launcher import environment, run_program
 logger = logging.getLogger(__name__)
 
 
-async def exec_program(argv: Sequence[str], devices: DeviceSet, web: WebOptions | None = None) -> int:
+async def exec_program(
+    argv: Sequence[str],
+    devices: DeviceSet,
+    web: WebOptions | None = None,
+    report: Callable[[Sequence[Device]], None] | None = None,
+) -> int:
     """Run a program that finds the devices in their usual places; return its exit code as shells do.
 
-    `web` is the page that shows the devices meanwhile; its address goes to standard error.
+    `web` is the page that shows the devices meanwhile; its address goes to standard error. `report` is called
+    with the devices when the program has ended.
     """
     with private_sockets("usbip", "spi") as (usbip, spi):
         listening = Listening(usbip_socket=Path(usbip), spi_socket=Path(spi), web=web)
-        return await _exec_served(argv, devices, listening)
+        return await _exec_served(argv, devices, listening, report)
 
 
-async def _exec_served(argv: Sequence[str], devices: DeviceSet, listening: Listening) -> int:
+async def _exec_served(
+    argv: Sequence[str],
+    devices: DeviceSet,
+    listening: Listening,
+    report: Callable[[Sequence[Device]], None] | None,
+) -> int:
     async with serve_devices(devices, listening) as service, trio.open_nursery() as nursery:
         if service.page is not None:
             print(f"aisrv: {service.page.hint}", file=sys.stderr, flush=True)
@@ -55,6 +67,8 @@ async def _exec_served(argv: Sequence[str], devices: DeviceSet, listening: Liste
         else:
             variables = preload.environment(variables)
         code = await run_program(argv, variables)
+        if report is not None:
+            report(service.ports.devices)
         nursery.cancel_scope.cancel()
     return code
 
@@ -74,6 +88,15 @@ def is_python(program: str) -> bool:
     return first.startswith(b"#!") and b"python" in first
 
 
+def _reporter(*, as_json: bool) -> Callable[[Sequence[Device]], None]:
+    """Return what prints the reports to standard error, which the program's output does not use."""
+    from rich.console import Console
+
+    from aisrv.cli.options.time_report import print_reports
+
+    return partial(print_reports, console=Console(stderr=True, highlight=False), as_json=as_json)
+
+
 @click.command("exec", cls=GroupedCommand, context_settings={"allow_interspersed_args": False})
 @require_linux("exec")
 @board_options
@@ -81,6 +104,10 @@ def is_python(program: str) -> bool:
 @usb_options
 @spi_options
 @web_options
+@click.option(
+    "--report", is_flag=True, help="At the end print how long the chip takes, and where; needs --device-time."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as a line of JSON.")
 @verbose_option
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
@@ -89,6 +116,8 @@ def exec_(
     usb: UsbOptions,
     spi: SpiOptions,
     web: WebOptions,
+    report: bool,
+    as_json: bool,
     verbose: int,
     program: tuple[str, ...],
 ) -> None:
@@ -105,6 +134,7 @@ def exec_(
       aisrv exec --model person.tflite -- python -m pytest tests/hardware
       aisrv exec --engines 2 -- python tool.py --verbose
       aisrv exec --web -- python tool.py
+      aisrv exec --device-time --report -- python tool.py
       aisrv exec --devices 3 --serial LAB- -- python tool.py
       aisrv exec --fault nak:in:p=0.1:2s --pcap usb.pcapng -- python tool.py
       aisrv exec --protocol ioserver --model person.tflite -- python io_server_tool.py
@@ -116,6 +146,10 @@ def exec_(
     with one_line_errors():
         boards = make_boards(board, devices)
         check_spi_options(spi, boards[0])
+        if as_json and not report:
+            raise click.UsageError("--json is the form of a report: give --report, too")
+        if report and not all(each.device_time for each in boards):
+            raise click.UsageError("--report needs a device that takes the chip's time: give --device-time")
         running = DeviceSet(boards, devices.models, devices.command, usb, spi, on_trap=devices.on_trap)
-        code = trio.run(exec_program, program, running, web)
+        code = trio.run(exec_program, program, running, web, _reporter(as_json=as_json) if report else None)
     sys.exit(code)

@@ -72,6 +72,8 @@ class Device:
         """Channel ends for an embedding program, a client of each engine by number."""
         self.loaders: Final = _flash_channels(program.all("loaders"))
         """For each flash chip a channel to its server that may write, for an embedding program."""
+        self.time_account: Final = parts.factory.account
+        """What its time was spent on; None without device time."""
         self._windows = _flash_channels(program.all("windows"))
 
     def fail(self) -> None:

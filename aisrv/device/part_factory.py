@@ -11,12 +11,14 @@ import trio
 
 from aisrv.inference.engine import InferenceEngine
 from phy.spi.bus import SpiBus
+from phy.usb.aisrv_data import UsbData
 from phy.usb.bus import UsbBus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aisrv.board import EngineSpec, FlashSpec
+    from aisrv.device.time_account import TimeAccount
     from aisrv.protocol.usb_descriptors import Descriptors
     from aisrv.sensors.image.frame import FrameSource
     from flash_server.chip.chip import FlashChip
@@ -26,6 +28,13 @@ if TYPE_CHECKING:
 
 class PartFactory(Protocol):
     """Makes the parts of a device in which time passes on the chip."""
+
+    @property
+    def account(self) -> TimeAccount | None:
+        """What the device's time was spent on; None where nothing takes time."""
+
+    def usb_data(self) -> Callable[..., UsbData]:
+        """Return what makes the data task of the AI server's protocol."""
 
     def usb(self, descriptors: Descriptors) -> UsbBus:
         """Make the device's side of a USB bus."""
@@ -48,6 +57,13 @@ class PartFactory(Protocol):
 
 class PlainParts(PartFactory):
     """Parts that take no time, but for flash chips and frames with a pace of their own."""
+
+    @property
+    def account(self) -> None:
+        return None
+
+    def usb_data(self) -> Callable[..., UsbData]:
+        return UsbData
 
     def usb(self, descriptors: Descriptors) -> UsbBus:
         return UsbBus(descriptors)

@@ -19,7 +19,6 @@ from aisrv.inference.interpreter import runs_in_place
 from aisrv.inference.timings import DeviceModel, FlashPath, Memory
 from aisrv.protocol.engine_channel import Watcher
 from aisrv.values.version import __version__
-from phy.usb.aisrv_data import UsbData
 from phy.usb.ep0 import usb_ep0
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def _usb_ep0(parts: DeviceParts, _task: Task, _ends: Ends) -> Run:
 
 
 def _usb_data(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
-    task: type[DataTask] = UsbData
+    task: Callable[..., DataTask] = parts.factory.usb_data()
     if parts.board.protocol is UsbProtocol.IOSERVER:
         from phy.usb.ioserver_data import UsbIoserver
 

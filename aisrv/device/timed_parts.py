@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aisrv.board import FlashPath
 from aisrv.device.part_factory import PartFactory
+from aisrv.device.time_account import TimeAccount
 from aisrv.inference.timed_engine import TimedInferenceEngine
 from aisrv.inference.timings.laws import FAST_FLASH_BYTE, FLASH_SERVER_BYTE, FLASH_SERVER_LOAD
 from phy.spi.timed_bus import TimedSpiBus
 from phy.usb.timed_bus import TimedUsbBus
+from phy.usb.timed_data import TimedUsbData
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,12 +35,24 @@ class TimedParts(PartFactory):
         self._board: Final = board
         self._runtime: Final = runtime
         self._timeline: Final = runtime.timeline
+        self._account: Final = TimeAccount(runtime.timeline)
+
+    @property
+    def account(self) -> TimeAccount:
+        return self._account
 
     def usb(self, descriptors: Descriptors) -> TimedUsbBus:
-        return TimedUsbBus(descriptors, self._runtime)
+        bus = TimedUsbBus(descriptors, self._runtime)
+        self._account.wires = bus.wires
+        return bus
+
+    def usb_data(self) -> Callable[..., TimedUsbData]:
+        return partial(TimedUsbData, self._account)
 
     def spi(self) -> TimedSpiBus:
-        return TimedSpiBus(self._runtime)
+        bus = TimedSpiBus(self._runtime)
+        self._account.spi = bus
+        return bus
 
     def spi_buffer(self) -> Callable[..., TimedSpiBuffer]:
         from phy.spi.timed_buffer import TimedSpiBuffer
@@ -49,10 +63,17 @@ class TimedParts(PartFactory):
         from flash_server.chip.timed_chip import TimedChip
 
         clocks = read_clocks(self._board.flash_path, self._board.core_clock_mhz)
-        return TimedChip(spec.part, storage, self._timeline, clocks, clock_hz=spec.clock_hz, width=spec.width)
+        chip = TimedChip(spec.part, storage, self._timeline, clocks, clock_hz=spec.clock_hz, width=spec.width)
+        self._account.chips.append(chip)
+        return chip
 
     def engine(self, spec: EngineSpec) -> Callable[..., TimedInferenceEngine]:
-        return partial(TimedInferenceEngine, self._timeline, spec.tile, spec.threads)
+        def make(*arguments: Any, **settings: Any) -> TimedInferenceEngine:  # noqa: ANN401 - of the class
+            engine = TimedInferenceEngine(self._timeline, spec.tile, spec.threads, *arguments, **settings)
+            self._account.engines.append(engine)
+            return engine
+
+        return make
 
     def source(self, source: FrameSource) -> FrameSource:
         from aisrv.sensors.sources.pacing import PacedSource

@@ -33,6 +33,12 @@ class TimedInferenceEngine(InferenceEngine):
         self._timeline: Final = timeline
         self._tile: Final = tile
         self._threads: Final = threads
+        self.load_clocks = 0
+        """Clocks of all loads so far."""
+        self.run_clocks = Fraction(0)
+        """Clocks of all runs so far, with the least and the most of them."""
+        self.least_run_clocks = Fraction(0)
+        self.most_run_clocks = Fraction(0)
 
     async def load_model(
         self, model: ModelBytes, memory: ModelMemory, in_place: InPlaceModel | None = None
@@ -41,7 +47,9 @@ class TimedInferenceEngine(InferenceEngine):
         await self._timeline.settle()
         await super().load_model(model, memory, in_place)
         ticks = LOAD_TICKS * len(self.operator_times)
-        await self._timeline.wait_until(self._timeline.now() + self._timeline.clocks(ticks))
+        clocks = self._timeline.clocks(ticks)
+        self.load_clocks += clocks
+        await self._timeline.wait_until(self._timeline.now() + clocks)
 
     async def invoke(self) -> None:
         """Run the model; see `InferenceEngine.invoke`. Loads from flash take what the flash takes."""
@@ -51,7 +59,9 @@ class TimedInferenceEngine(InferenceEngine):
         running[self._tile] += self._threads - 1
         try:
             slot = Fraction(timeline.slot(self._tile), ISSUE_SLOTS)
-            end = timeline.now() + math.ceil(self.computing_clocks * slot)
+            clocks = self.computing_clocks * slot
+            self._count(clocks)
+            end = timeline.now() + math.ceil(clocks)
             running[self._tile] += 1  # as `wait_until` takes this core off
             try:
                 await timeline.wait_until(end)
@@ -59,6 +69,13 @@ class TimedInferenceEngine(InferenceEngine):
                 running[self._tile] -= 1
         finally:
             running[self._tile] -= self._threads - 1
+
+    def _count(self, clocks: Fraction) -> None:
+        total = self.total
+        self.run_clocks += clocks
+        if total is not None and total.ticks:
+            self.least_run_clocks += clocks * Fraction(total.low, total.ticks)
+            self.most_run_clocks += clocks * Fraction(total.high, total.ticks)
 
     @property
     def computing_clocks(self) -> Fraction:

@@ -36,17 +36,21 @@ class TimedChip(FlashChip):
         )
         self._timeline: Final = timeline
         self._read_clocks: Final = read_clocks
+        self.clocks = 0
+        """Clocks of a core of all reads, programs and erasures so far."""
 
     async def _clock(self, opcode: int, size: int) -> None:
         if opcode in READS.values():
-            timeline = self._timeline
-            await timeline.wait_until(timeline.now() + -int(-self._read_clocks(size) // 1))
+            await self._take(-int(-self._read_clocks(size) // 1))
         else:
             await super()._clock(opcode, size)
 
     async def _let_pass(self, seconds: float) -> None:
-        timeline = self._timeline
-        await timeline.wait_until(timeline.now() + timeline.clocks(Fraction(seconds) * TICKS_PER_SECOND))
+        await self._take(self._timeline.clocks(Fraction(seconds) * TICKS_PER_SECOND))
+
+    async def _take(self, clocks: int) -> None:
+        self.clocks += clocks
+        await self._timeline.wait_until(self._timeline.now() + clocks)
 
     def _seconds(self) -> float:
         timeline = self._timeline

@@ -76,6 +76,8 @@ class TimedSpiBus(SpiBus):
         self._slave: TimedParking[None] = TimedParking(runtime)
         self._turn = trio.Lock()
         self._clocked: int | None = None
+        self.taken: Final[dict[int, tuple[int, Fraction]]] = {}
+        """Messages so far by their first byte: how many, and the ticks on the wires."""
 
     async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         size = sum(len(each.mosi) for each in transfers)
@@ -89,6 +91,7 @@ class TimedSpiBus(SpiBus):
         if not transfers:
             return await super().message(())
         begin = self._timeline.ticks
+        self._count(transfers)
         miso = [b""] * len(transfers)
         pieces = list(_pieces(transfers, self._clocked))
         cancelled: BaseException | None = None
@@ -106,6 +109,12 @@ class TimedSpiBus(SpiBus):
         if cancelled is not None:
             raise cancelled
         return miso
+
+    def _count(self, transfers: Sequence[SpiTransfer]) -> None:
+        *_, last = _pieces(transfers, self._clocked)
+        first = next((each.mosi[0] for each in transfers if each.mosi), 0)
+        count, ticks = self.taken.get(first, (0, Fraction(0)))
+        self.taken[first] = count + 1, ticks + last.ticks
 
     def _note(self, transfer: SpiTransfer) -> None:
         self._clocked = None if transfer.deselect else (self._clocked or 0) + len(transfer.mosi)

@@ -33,16 +33,17 @@ class TimedUsbBus(UsbBus):
     """`UsbBus` in device time."""
 
     def __init__(self, descriptors: Descriptors, runtime: TimedRuntime) -> None:
-        self._wires: Final = TimedWires(runtime)
+        self.wires: Final = TimedWires(runtime)
+        """What crosses, and how long that took so far."""
         super().__init__(descriptors)
         self._ep0: TimedParking[ControlUrb] = TimedParking(runtime)
-        self._crossing: Final = Crossing(self._wires, 0)
+        self._crossing: Final = Crossing(self.wires, 0)
         self._free = 0
         """Clock at which the last control transfer ends."""
 
     async def get_setup(self) -> ControlUrb:
         """Wait for a control transfer, after the one before has ended."""
-        timeline = self._wires.timeline
+        timeline = self.wires.timeline
         await timeline.settle()
         if timeline.now() < self._free:
             await timeline.wait_until(self._free)
@@ -52,7 +53,7 @@ class TimedUsbBus(UsbBus):
 
     def end_control(self, request: ControlUrb, status: TransferStatus, data: bytes) -> None:
         """End a control transfer that began now with the time that its data take."""
-        timeline = self._wires.timeline
+        timeline = self.wires.timeline
         nbytes = max(len(request.data), min(len(data), request.setup.length))
         self._free = timeline.now() + timeline.clocks(usb_control_ticks(nbytes))
         self._crossing.end_at(self._free, lambda ended: request.finish(ended, data), status)
@@ -62,7 +63,7 @@ class TimedUsbBus(UsbBus):
         super().reset()
 
     def _new_out_endpoint(self) -> TimedOutEndpoint:
-        return TimedOutEndpoint(ENDPOINT_OUT, self._wires)
+        return TimedOutEndpoint(ENDPOINT_OUT, self.wires)
 
     def _new_in_endpoint(self) -> TimedInEndpoint:
-        return TimedInEndpoint(ENDPOINT_IN, self._wires)
+        return TimedInEndpoint(ENDPOINT_IN, self.wires)

@@ -25,11 +25,18 @@ class TimedWires:
         self._free = 0  # clock at which the last transaction ends
         self.turn: Final = self.timeline.clocks(USB_TURN_TICKS)
         """Clocks until the task or the endpoint has a packet."""
+        self.turns = 0
+        """Packets so far that took a turn."""
+        self.crossing = 0
+        """Clocks of all transactions so far."""
+        self.awaited = 0
+        """Clocks so far in which a task was ready, and the host was not."""
 
     def cross(self, nbytes: int) -> int:
         """Begin a transaction of some bytes as soon as the bus is free; return the clock at its end."""
         begin = max(self._free, self.timeline.now())
         self._free = begin + self.timeline.clocks(usb_transaction_ticks(nbytes))
+        self.crossing += self._free - begin
         return self._free
 
 
@@ -78,7 +85,9 @@ class TimedOutEndpoint(OutEndpoint):
             packets = Packets(b"", short=True)
             self.check_reset()
         else:
+            ready = self._wires.timeline.now()
             packets = await super().get_buffer(PACKET_SIZE)
+            self._wires.awaited += self._wires.timeline.now() - ready
         self._zero_packet_comes = packets.short and len(packets.data) == PACKET_SIZE
         end = self._wires.cross(len(packets.data))
         if self._zero_packet_comes:
@@ -87,6 +96,7 @@ class TimedOutEndpoint(OutEndpoint):
             ended, self._ended = self._ended, []
             for urb in ended:
                 self._crossing.end_at(end, urb.finish, TransferStatus.OKAY)
+        self._wires.turns += 1
         await self._wires.timeline.wait_until(end + self._wires.turn)
         self.check_reset()
         return packets
@@ -128,7 +138,10 @@ class TimedInEndpoint(InEndpoint):
         timeline = self._wires.timeline
         self.check_reset()
         await timeline.wait_until(timeline.now() + self._wires.turn)
+        self._wires.turns += 1
+        ready = timeline.now()
         await super().set_buffer(data, last=last)
+        self._wires.awaited += timeline.now() - ready
         end = self._wires.cross(len(data))
         ended, self._ended = self._ended, []
         for urb, status in ended:

@@ -13,13 +13,14 @@ import trio
 from msgspec.structs import replace as changed
 
 from aisrv import digits
-from aisrv.analysis.profile.end_to_end import Link, Workload, spi, usb
+from aisrv.analysis.profile.end_to_end import LIKELY, Link, Workload, spi, usb
 from aisrv.board import Board, FlashPath
 from aisrv.device.device import Device, open_device
 from aisrv.device.timed_parts import read_clocks
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command
 from tests.support import mlperf_tiny
+from tests.support.amounts import some
 from tests.support.device_time import SpiHost, UsbHost, on_virtual_time, ticks, timed_device, workload
 
 WORKED_INFERENCE = 3_054_088
@@ -27,7 +28,7 @@ WORKED_INFERENCE = 3_054_088
 
 def predicted(link: Link, work: Workload) -> list[Fraction]:
     """Ticks of each command after the upload."""
-    return [time.ticks for time in link(work)][1:]
+    return [time.ticks for time in link(work, LIKELY)][1:]
 
 
 def stand_in(device: Device, total_ticks: int) -> None:
@@ -100,8 +101,11 @@ def test_the_worked_cycle_over_spi(clock_hz: int, rows: list[int], cycle: int) -
     assert ends[-1] - begin == cycle
 
 
-@pytest.mark.parametrize("threads", [1, 5])
-@pytest.mark.parametrize("name", mlperf_tiny.NAMES)
+CASES = [(name, threads) for threads in (5, 1) for name in mlperf_tiny.NAMES]
+
+
+@pytest.mark.in_full
+@pytest.mark.parametrize(("name", "threads"), some(CASES, every_day=2))
 def test_predictions_equal_the_device(name: str, threads: int) -> None:
     async def main() -> None:
         board = Board()

@@ -1,4 +1,4 @@
-"""Hosts of a device in device time, on virtual time: USB and SPI hosts that are always ready, and its ticks."""
+"""Hosts of a device in device time, on virtual time, that are always ready."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

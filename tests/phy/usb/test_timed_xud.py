@@ -1,4 +1,7 @@
-"""Endpoints in device time: when requests end, and what resets leave. Acceptance 4 of "Device time and traces"."""
+"""Endpoints in device time: when requests end, and what resets leave.
+
+Acceptance 4 of "Device time and traces".
+"""
 
 import math
 from collections.abc import AsyncIterator

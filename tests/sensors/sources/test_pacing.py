@@ -2,16 +2,19 @@
 
 from collections.abc import Awaitable, Callable
 from fractions import Fraction
+from random import Random
 from typing import TypeVar
 
 import pytest
 import trio
 import trio.testing
 
+from aisrv.analysis.profile.end_to_end import inferred_frames
 from aisrv.sensors.image.frame import Encoding, SourceError
 from aisrv.sensors.sources.arrays import CallbackSource
 from aisrv.sensors.sources.numbered import NumberedSource
-from aisrv.sensors.sources.pacing import LatePolicy, PacedSource
+from aisrv.sensors.sources.pacing import FrameClock, LatePolicy, PacedSource
+from tests.support.amounts import amount
 
 T = TypeVar("T")
 
@@ -142,3 +145,59 @@ def test_impossible_rates_are_refused(rate: int) -> None:
 async def test_live_frames_come_no_earlier_than_their_time() -> None:
     taken = await take(PacedSource(Numbers(), 1000), 20)
     assert all(tick >= (number - taken[0][1]) * 100_000 - 1 for tick, number in taken)
+
+
+# In device time.
+
+
+class CountedClock(FrameClock):
+    """A clock that somebody else moves."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def ticks(self) -> int:
+        return self.now
+
+    async def wait_until(self, tick: int) -> None:
+        self.now = max(self.now, tick)
+
+
+class Skipped(Numbers):
+    """Counts the frames that are skipped."""
+
+    skipped = 0
+
+    def skip(self, count: int) -> None:
+        self.skipped += count
+        super().skip(count)
+
+
+async def inferred(source: PacedSource, clock: CountedClock, fetch: int, inference: int, count: int) -> None:
+    """Take frames as an engine does: fetch the image, ask for the next, infer meanwhile."""
+    await source.frame()
+    for _ in range(count):
+        clock.now += fetch
+        asked = clock.now
+        await source.frame()
+        clock.now = max(asked + inference, clock.now)
+
+
+@pytest.mark.in_full
+def test_dropped_frames_equal_the_recurrence() -> None:
+    random = Random(7)
+    for _ in range(amount(200, every_day=20)):
+        rate = Fraction(random.randint(1, 200_000), random.choice((1, 1000, 1001)))
+        fetch, inference = random.randint(0, 100_000), random.randint(0, 10_000_000)
+        clock, frames = CountedClock(), Skipped()
+        source = PacedSource(frames, rate).by(lambda clock=clock: clock)  # type: ignore[misc]
+        virtually(inferred, source, clock, fetch, inference, 1000)
+        *_, last = inferred_frames(1000, Fraction(fetch + inference), Fraction(fetch), 10**8 / rate)
+        assert frames.skipped == last - 1000, (rate, fetch, inference)
+
+
+def test_frames_dropped_at_50_a_second() -> None:
+    clock, frames = CountedClock(), Skipped()
+    source = PacedSource(frames, 50).by(lambda: clock)
+    virtually(inferred, source, clock, 0, 5_000_000, 100)
+    assert frames.skipped == 148

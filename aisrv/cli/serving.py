@@ -28,6 +28,7 @@ from aisrv.protocol.commands import Command
 from aisrv.terminal.command_group import os_error_text
 from aisrv.values.regular_file import read_regular
 from aisrv.web.address import PageAddress
+from aisrv.xcore.clock import TICKS_PER_SECOND
 from aisrv.xcore.runtime import OnTrap
 from host_tools.transports.server_address import UNIX
 from phy.spi.bus import SpiPort
@@ -203,7 +204,22 @@ async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
         await stack.enter_async_context(report_at_sigquit(running))
         monitored = stack.enter_context(watch_devices(running, usb, spi, devices.status))
         jacdac = next((device.jacdac for device in running if device.jacdac is not None), None)
-        yield DevicePorts(monitored.usb, monitored.spi, chips, jacdac, monitored, running)
+        try:
+            yield DevicePorts(monitored.usb, monitored.spi, chips, jacdac, monitored, running)
+        finally:
+            for number, device in enumerate(running):
+                print_lateness(device, number)
+
+
+def print_lateness(device: Device, number: int) -> None:
+    """Print how often this machine was later than the chip, if it was, to standard error."""
+    account = device.time_account
+    if account is None or not account.timeline.late:
+        return
+    name, timeline = device.board.serial or f"device {number}", account.timeline
+    latest = timeline.latest / (TICKS_PER_SECOND / 1000)
+    text = f"{name} was late {timeline.late:,} times, by {latest:,.1f} ms at most: this machine was slower"
+    print(f"aisrv: {text} than the chip", file=sys.stderr, flush=True)
 
 
 @asynccontextmanager

@@ -52,6 +52,8 @@ class CompactDevice:
                 yield Text(f"{core.name} halted: {core.trap}", style="bold red")
         if status.ignored_packets:
             yield Text(f"{status.ignored_packets:,} packets over USB ignored", style="yellow")
+        if status.late:
+            yield Text(f"late {status.late:,} times, by {status.latest_ms:,.1f} ms at most", style="yellow")
         if status.graph is not None:
             yield from graph_lines(status.graph)
 

@@ -35,6 +35,11 @@ class DeviceView:
         yield _ports(self)
         if ignored := self.status.ignored_packets:
             yield Text(f"{ignored:,} packets over USB were no command and ignored", style="yellow")
+        if late := self.status.late:
+            yield Text(
+                f"late {late:,} times in device time, by {self.status.latest_ms:,.1f} ms at most",
+                style="yellow",
+            )
         if self.status.graph is not None:
             yield Group(*draw_graph(self.status.graph, ascii_only))
 

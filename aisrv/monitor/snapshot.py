@@ -20,6 +20,7 @@ from aisrv.monitor.values import (
     TileStatus,
     Traffic,
 )
+from aisrv.xcore.clock import TICKS_PER_SECOND
 from aisrv.xcore.core import Core
 from aisrv.xcore.report import peers_of, wait_of
 from aisrv.xcore.tile import Tile
@@ -61,7 +62,15 @@ class DeviceMonitor:
             "" if deadlock is None else deadlock.path,
             None if device.graph is None else device.graph.status(),
             device.ignored.count,
+            *_lateness(device),
         )
+
+
+def _lateness(device: Device) -> tuple[int, float]:
+    if device.time_account is None:
+        return 0, 0.0
+    timeline = device.time_account.timeline
+    return timeline.late, timeline.latest / (TICKS_PER_SECOND / 1000)
 
 
 def _tile(tile: Tile) -> TileStatus:

@@ -126,6 +126,10 @@ class DeviceStatus:
     graph: "GraphStatus | None" = None
     ignored_packets: int = 0
     """Packets over USB that were no command, since the device started."""
+    late: int = 0
+    """Events in device time for which this machine was a millisecond late, or more."""
+    latest_ms: float = 0.0
+    """Milliseconds by which the latest of them was late."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class TimedSpiBus(SpiBus):
     def __init__(self, runtime: TimedRuntime) -> None:
         super().__init__()
         self._timeline = runtime.timeline
-        self._slave: TimedParking[None] = TimedParking(runtime)
+        self._slave: TimedParking[None] = TimedParking(runtime, runtime.timeline)
         self._turn = trio.Lock()
         self._clocked: int | None = None
         self.taken: Final[dict[int, tuple[int, Fraction]]] = {}

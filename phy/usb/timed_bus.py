@@ -36,7 +36,7 @@ class TimedUsbBus(UsbBus):
         self.wires: Final = TimedWires(runtime)
         """What crosses, and how long that took so far."""
         super().__init__(descriptors)
-        self._ep0: TimedParking[ControlUrb] = TimedParking(runtime)
+        self._ep0: TimedParking[ControlUrb] = TimedParking(runtime, runtime.timeline)
         self._crossing: Final = Crossing(self.wires, 0)
         self._free = 0
         """Clock at which the last control transfer ends."""

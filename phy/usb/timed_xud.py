@@ -73,7 +73,7 @@ class TimedOutEndpoint(OutEndpoint):
     def __init__(self, address: int, wires: TimedWires) -> None:
         super().__init__(address)
         self._wires = wires
-        self._firmware: TimedParking[Any] = TimedParking(wires.runtime)
+        self._firmware: TimedParking[Any] = TimedParking(wires.runtime, wires.timeline)
         self._ended: list[OutUrb] = []
         self._zero_packet_comes = False
         self._crossing = Crossing(wires, address)
@@ -122,7 +122,7 @@ class TimedInEndpoint(InEndpoint):
     def __init__(self, address: int, wires: TimedWires) -> None:
         super().__init__(address)
         self._wires = wires
-        self._firmware: TimedParking[Any] = TimedParking(wires.runtime)
+        self._firmware: TimedParking[Any] = TimedParking(wires.runtime, wires.timeline)
         self._ended: list[tuple[InUrb, TransferStatus]] = []
         self._crossing = Crossing(wires, address)
 

@@ -39,6 +39,16 @@ def test_options_after_the_program_are_the_programs() -> None:
     assert CALLS.call("sh", "-c", "exit 7").exit_code == 7
 
 
+def test_a_report_needs_device_time() -> None:
+    assert refused("--report", "--", "true") == (
+        "--report needs a device that takes the chip's time: give --device-time"
+    )
+
+
+def test_json_needs_a_report() -> None:
+    assert refused("--json", "--", "true") == "--json is the form of a report: give --report, too"
+
+
 @pytest.mark.parametrize("options", [("--vcd", "spi.vcd"), ("--strict-spi",)])
 def test_options_of_an_spi_port_need_one(options: tuple[str, ...]) -> None:
     assert refused("--no-spi", *options, "--", "true") == (

@@ -101,6 +101,12 @@ def test_ignored_packets_are_told_where_there_are_any() -> None:
     ]
 
 
+def test_lateness_in_device_time_is_told_where_there_is_any() -> None:
+    status = replace(STATUS, late=1234, latest_ms=5.26)
+    told = "late 1,234 times in device time, by 5.3 ms at most"
+    assert drawn(DeviceView(status, VIEW.rates)) == [*drawn(VIEW), told]
+
+
 def test_what_runs_a_model_in_place_of_the_engine_is_told_beside_it() -> None:
     status = replace(STATUS, engines=(replace(ENGINES[0], fallback="tflm"),))
     assert drawn(DeviceView(status, VIEW.rates))[9].split()[:6] == ["0", "1", "9,424", "B", "on", "tflm"]

@@ -50,17 +50,7 @@ def show_report(console: Console, account: TimeAccount) -> None:
     on_chip = f"On the chip this takes {_ms(total.device)} ms ({band})"
     console.print(Text(f"{on_chip}, and {_ms(total.host)} ms are the program's own.", style="bold"))
     console.print(_table(rows))
-    if account.timeline.late:
-        console.print(Text(late_text(account)))
     console.print(Text(_HOST, style="dim"))
-
-
-def late_text(account: TimeAccount) -> str:
-    """Describe how often this machine was slower than the chip."""
-    timeline = account.timeline
-    return (
-        f"This machine was later than the chip {timeline.late} times, by {_ms(timeline.latest)} ms at most."
-    )
 
 
 def _table(rows: Sequence[CommandRow]) -> Table:
@@ -101,7 +91,7 @@ def report_data(serial: str | None, account: TimeAccount) -> dict[str, Any]:
 
 def _rows_data(rows: Sequence[CommandRow]) -> Iterator[dict[str, Any]]:
     for row in rows:
-        yield {"link": row.link, "command": row.command, "count": row.count, **_data(row.spent)}
+        yield {"port": row.link, "command": row.command, "count": row.count, **_data(row.spent)}
 
 
 def _data(spent: Spent) -> dict[str, float]:

@@ -5,15 +5,18 @@ with its last transaction. Figures: `aisrv.xcore.device_costs`. Source: "Device 
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, TYPE_CHECKING
 
 from aisrv.protocol.commands import PACKET_SIZE
 from aisrv.xcore.device_costs import USB_TURN_TICKS, usb_transaction_ticks
 from aisrv.xcore.timed_parking import TimedParking
 from aisrv.xcore.timed_runtime import TimedRuntime
-from aisrv.xcore.timeline import OUTSIDE, Turn
+from aisrv.xcore.timeline import OUTSIDE
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import InEndpoint, OutEndpoint, Packets
+
+if TYPE_CHECKING:
+    from aisrv.xcore.turns import Turn
 
 
 class TimedWires:

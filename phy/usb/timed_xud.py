@@ -5,7 +5,7 @@ with its last transaction. Figures: `aisrv.xcore.device_costs`. Source: "Device 
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from aisrv.protocol.commands import PACKET_SIZE
 from aisrv.xcore.device_costs import USB_TURN_TICKS, usb_transaction_ticks

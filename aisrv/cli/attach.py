@@ -20,6 +20,7 @@ from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
+from aisrv.cli.options.trace import TraceOptions, trace_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.options.web import WebOptions, serve_page, web_options
 from aisrv.cli.serving import DeviceSet, run_devices
@@ -108,6 +109,7 @@ async def run_attached(
 @device_options
 @usb_options
 @spi_options
+@trace_options
 @web_options
 @click.option("--spidev", is_flag=True, help="Also create /dev/spidev0.0; needs the kernel module cuse.")
 @verbose_option
@@ -116,6 +118,7 @@ def attach(
     devices: DeviceOptions,
     usb: UsbOptions,
     spi: SpiOptions,
+    trace: TraceOptions,
     web: WebOptions,
     spidev: bool,
     verbose: int,
@@ -137,7 +140,10 @@ def attach(
     start_logging(verbose)
     with one_line_errors(VhciError, CuseError):
         boards = make_boards(board, devices)
+        trace.check()
         check_spi_options(spi, boards[0], ("--spidev", spidev or None))
-        running = DeviceSet(boards, devices.models, devices.command, usb, spi, on_trap=devices.on_trap)
+        running = DeviceSet(
+            boards, devices.models, devices.command, usb, spi, trace=trace, on_trap=devices.on_trap
+        )
         code = trio.run(lambda: run_attached(running, Vhci(), spidev=spidev, web=web))
     sys.exit(code)

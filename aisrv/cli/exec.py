@@ -4,6 +4,7 @@ import logging
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -17,11 +18,12 @@ from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
+from aisrv.cli.options.trace import TraceOptions
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.options.web import WebOptions, web_options
 from aisrv.cli.serving import DeviceSet, Listening, serve_devices
 from aisrv.device.device import Device
-from aisrv.terminal.option_group import GroupedCommand
+from aisrv.terminal.option_group import GroupedCommand, option, option_group
 from aisrv.terminal.require_linux import require_linux
 from aisrv.values.private_directory import private_sockets
 from aisrv.values.regular_file import ANY_SIZE, opened_regular
@@ -88,6 +90,22 @@ def is_python(program: str) -> bool:
     return first.startswith(b"#!") and b"python" in first
 
 
+@dataclass(frozen=True, slots=True)
+class ObservingOptions(TraceOptions):
+    """A trace of the run, and a report of it."""
+
+    report: bool = option(
+        "--report",
+        default=False,
+        is_flag=True,
+        help="At the end print how long the chip takes, and where; needs --device-time.",
+    )
+    json: bool = option("--json", default=False, is_flag=True, help="Print the report as a line of JSON.")
+
+
+observing_options = option_group("observing", ObservingOptions)
+
+
 def _reporter(*, as_json: bool) -> Callable[[Sequence[Device]], None]:
     """Return what prints the reports to standard error, which the program's output does not use."""
     from rich.console import Console
@@ -103,11 +121,8 @@ def _reporter(*, as_json: bool) -> Callable[[Sequence[Device]], None]:
 @device_options
 @usb_options
 @spi_options
+@observing_options
 @web_options
-@click.option(
-    "--report", is_flag=True, help="At the end print how long the chip takes, and where; needs --device-time."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the report as a line of JSON.")
 @verbose_option
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
@@ -115,9 +130,8 @@ def exec_(
     devices: DeviceOptions,
     usb: UsbOptions,
     spi: SpiOptions,
+    observing: ObservingOptions,
     web: WebOptions,
-    report: bool,
-    as_json: bool,
     verbose: int,
     program: tuple[str, ...],
 ) -> None:
@@ -135,6 +149,7 @@ def exec_(
       aisrv exec --engines 2 -- python tool.py --verbose
       aisrv exec --web -- python tool.py
       aisrv exec --device-time --report -- python tool.py
+      aisrv exec --trace run.pftrace -- python tool.py
       aisrv exec --devices 3 --serial LAB- -- python tool.py
       aisrv exec --fault nak:in:p=0.1:2s --pcap usb.pcapng -- python tool.py
       aisrv exec --protocol ioserver --model person.tflite -- python io_server_tool.py
@@ -145,11 +160,15 @@ def exec_(
     start_logging(verbose)
     with one_line_errors():
         boards = make_boards(board, devices)
+        observing.check()
         check_spi_options(spi, boards[0])
-        if as_json and not report:
+        if observing.json and not observing.report:
             raise click.UsageError("--json is the form of a report: give --report, too")
-        if report and not all(each.device_time for each in boards):
+        if observing.report and not all(each.device_time for each in boards):
             raise click.UsageError("--report needs a device that takes the chip's time: give --device-time")
-        running = DeviceSet(boards, devices.models, devices.command, usb, spi, on_trap=devices.on_trap)
-        code = trio.run(exec_program, program, running, web, _reporter(as_json=as_json) if report else None)
+        running = DeviceSet(
+            boards, devices.models, devices.command, usb, spi, trace=observing, on_trap=devices.on_trap
+        )
+        report = _reporter(as_json=observing.json) if observing.report else None
+        code = trio.run(exec_program, program, running, web, report)
     sys.exit(code)

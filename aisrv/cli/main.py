@@ -54,6 +54,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "run": ("aisrv.cli.run:run", "Run a virtual device and serve it over USB/IP."),
     "sweep": ("aisrv.cli.sweep:sweep", "Find the smallest board on which models are fast and right enough."),
+    "trace": ("aisrv.cli.trace:trace", "Say what a trace of devices has in it."),
     "wireshark": (
         "aisrv.cli.wireshark:wireshark",
         "Show or install the dissector for Wireshark.",

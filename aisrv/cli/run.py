@@ -187,6 +187,7 @@ def run(
       aisrv run --spi-port 3241 --vcd spi.vcd
       aisrv run --graph word.txt --graph-io 4=wav:speech.wav --graph-io 8=gpio:word --model word.tflite
       aisrv run --status --gpio-vcd leds.vcd
+      aisrv run --trace run.pftrace --trace-ring 64M  (then aisrv trace summary run.pftrace)
       aisrv run --web --model person.tflite     (prints the address of a page to look at)
       aisrv run --engine kernels --dump-tensors tensors
       aisrv run --jacdac --model gesture.tflite
@@ -197,6 +198,7 @@ def run(
     with one_line_errors():
         boards = [with_graph(each, graph) for each in make_boards(board, devices)]
         boards[0] = jacdac.board(boards[0])
+        status.check()
         check_spi_options(spi, boards[0], ("--spi-port", server.spi_port))
         if status.tensor_folder is not None:
             boards = dump_tensors(boards, status.tensor_folder)
@@ -206,7 +208,9 @@ def run(
             raise click.UsageError("--socket takes the place of --port: give one of them")
         listening = server.listening(boards[0], jacdac)
         hint = None if board.engine_kind else f"engine {engine_names(boards[0])}; --engine KIND takes another"
-        running = DeviceSet(boards, devices.models, devices.command, usb, spi, status, devices.on_trap)
+        running = DeviceSet(
+            boards, devices.models, devices.command, usb, spi, status, status, devices.on_trap
+        )
         code = trio.run(
             lambda: run_until_signal(running, listening, until_eof=server.until_eof, hint=hint),
             instruments=loop_watches(status.verbose),

@@ -17,6 +17,7 @@ from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
+from aisrv.cli.options.trace import TraceOptions, open_trace, trace_ports, tracers_of
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
 from aisrv.cli.options.web import WebOptions, serve_page
 from aisrv.device.device import Device, ModelRefused, open_devices
@@ -30,6 +31,7 @@ from aisrv.values.regular_file import read_regular
 from aisrv.web.address import PageAddress
 from aisrv.xcore.clock import TICKS_PER_SECOND
 from aisrv.xcore.runtime import OnTrap
+from aisrv.xcore.trace import Tracer
 from host_tools.transports.server_address import UNIX
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
@@ -70,6 +72,7 @@ class DeviceSet(Struct, frozen=True):
     usb: UsbOptions = field(default_factory=UsbOptions)
     spi: SpiOptions = field(default_factory=SpiOptions)
     status: StatusOptions = field(default_factory=StatusOptions)
+    trace: TraceOptions = field(default_factory=TraceOptions)
     on_trap: OnTrap = "halt"
     """Whether a trap halts its core, or ends the process."""
 
@@ -193,7 +196,9 @@ async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
         raise ModelRefused(f"{len(devices.models)} models for {engines} engines")
     async with AsyncExitStack() as stack:
         workers = stack.enter_context(open_worker_pool())
-        running = await stack.enter_async_context(_load_devices(devices, workers))
+        recording = stack.enter_context(open_trace(devices.trace))
+        tracers = tracers_of(recording, devices.boards)
+        running = await stack.enter_async_context(_load_devices(devices, workers, tracers))
         chips = [
             (chip, partial(device.reload_flash, number))
             for device in running
@@ -201,8 +206,9 @@ async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
         ]
         spi = stack.enter_context(wrap_spi_ports([device.spi for device in running], devices.spi))
         usb = await stack.enter_async_context(wrap_usb_ports([device.usb for device in running], devices.usb))
+        traced = trace_ports(recording, running, usb, spi)
         await stack.enter_async_context(report_at_sigquit(running))
-        monitored = stack.enter_context(watch_devices(running, usb, spi, devices.status))
+        monitored = stack.enter_context(watch_devices(running, *traced, devices.status))
         jacdac = next((device.jacdac for device in running if device.jacdac is not None), None)
         try:
             yield DevicePorts(monitored.usb, monitored.spi, chips, jacdac, monitored, running)
@@ -223,8 +229,12 @@ def print_lateness(device: Device, number: int) -> None:
 
 
 @asynccontextmanager
-async def _load_devices(devices: DeviceSet, workers: WorkerPool) -> AsyncIterator[Sequence[Device]]:
-    async with open_devices(devices.boards, runner=workers.isolated, on_trap=devices.on_trap) as running:
+async def _load_devices(
+    devices: DeviceSet, workers: WorkerPool, tracers: Sequence[Tracer]
+) -> AsyncIterator[Sequence[Device]]:
+    async with open_devices(
+        devices.boards, runner=workers.isolated, on_trap=devices.on_trap, tracers=tracers
+    ) as running:
         for engine, path in enumerate(devices.models):
             model = await trio.to_thread.run_sync(read_regular, path)
             for device in running:

@@ -24,6 +24,7 @@ from aisrv.xcore.deadlock_watch import DeadlockWatch
 from aisrv.xcore.node import open_node
 from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
 from aisrv.xcore.runtime import OnTrap
+from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import XcoreError
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ async def open_device(
     source: "FrameSource | None" = None,
     on_trap: OnTrap = "raise",
     watch: DeadlockWatch | None = None,
+    tracer: Tracer | None = None,
     device_time: bool | None = None,
 ) -> AsyncIterator[Device]:
     """Run a device for as long as the block lasts.
@@ -162,7 +164,7 @@ async def open_device(
 
     A trap, or any other exception of a core, ends the block with the error; with `on_trap="halt"` it is
     logged and stops its core alone, as on silicon. Devices may share `watch`, which tells of cores that only
-    each other could wake.
+    each other could wake. `tracer` hears of the node from its start.
     """
     board = board or Board()
     if device_time is not None:
@@ -182,6 +184,8 @@ async def open_device(
                 on_trap=on_trap,
                 classes=classes,
             ) as node:
+                if tracer is not None:
+                    files.enter_context(node.tracing(tracer))
                 factory = make_factory(board, node.runtime)
                 parts = DeviceParts.of(
                     board, node, runner, storages, user_tasks, user_commands, source, graph, factory
@@ -241,13 +245,18 @@ def _checked_plan(board: Board) -> Plan:
 
 @asynccontextmanager
 async def open_devices(
-    boards: Sequence[Board], *, runner: Runners = isolated, on_trap: OnTrap = "raise"
+    boards: Sequence[Board],
+    *,
+    runner: Runners = isolated,
+    on_trap: OnTrap = "raise",
+    tracers: Sequence[Tracer] = (),
 ) -> AsyncIterator[tuple[Device, ...]]:
     """Run a device for each board, side by side, for as long as the block lasts.
 
     With `on_trap="raise"` a trap is raised at once, and any other exception ends one device: its hosts see it
     leave, the others go on, and DeviceFailed is raised after the block, in a group. When none is left the
-    block is cancelled. What a device raises before it has started is raised at once.
+    block is cancelled. What a device raises before it has started is raised at once. `tracers` are one for
+    each device, or none.
     """
     left = len(boards)
 
@@ -255,7 +264,10 @@ async def open_devices(
         nonlocal left
         device: Device | None = None
         try:
-            async with open_device(board, runner=runner, on_trap=on_trap, watch=watch) as device:
+            tracer = tracers[number] if tracers else None
+            async with open_device(
+                board, runner=runner, on_trap=on_trap, watch=watch, tracer=tracer
+            ) as device:
                 task_status.started(device)
                 await trio.sleep_forever()
         except* Exception as errors:

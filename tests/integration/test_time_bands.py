@@ -48,7 +48,7 @@ UNTIMED: Final = frozenset(
             "graph",
             "plan",
         ),
-        *("replay", "run", "wireshark"),
+        *("replay", "run", "trace", "wireshark"),
     )
 ) | {
     f"aisrv-host {name}"

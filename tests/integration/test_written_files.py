@@ -27,6 +27,7 @@ ELSEWHERE: Final = {
     "aisrv/values/whole_file.py _held": "the file beside the one that is written",
     "aisrv/values/whole_file.py _remove_left": "opens what a killed process left, to look for its lock",
     "phy/usb/taps/capture.py CaptureFile.__init__": "a recording: it has what was captured so far",
+    "aisrv/monitor/trace/sinks.py FileSink.__init__": "a recording",
     "phy/vcd_recording.py VcdRecording.__init__": "a recording",
     "aisrv/device/graph.py DeviceGraph._driver": "a recording of what a graph sends",
     "flash_server/chip/storage.py _nameless": "an erased chip, which gets its name when it is whole",

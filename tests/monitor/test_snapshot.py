@@ -46,7 +46,7 @@ IDLE_ENGINE = EngineStatus(0, 0, None, 0, (), DARK, Status.OKAY)
 
 def watched_device(device: Device) -> MonitoredPorts:
     spi = {} if device.spi is None else {"0.0": device.spi}
-    with watch_devices([device], [device.usb], spi, StatusOptions(True)) as watched:
+    with watch_devices([device], [device.usb], spi, StatusOptions(status=True)) as watched:
         return watched
 
 
@@ -187,7 +187,7 @@ async def test_two_devices_have_their_own_names_and_counts() -> None:
     async with open_device(runner=inline) as one, open_device(Board(spi=None), runner=inline) as other:
         assert one.spi is not None
         spi = {"0.0": one.spi}
-        with watch_devices([one, other], [one.usb, other.usb], spi, StatusOptions(True)) as watched:
+        with watch_devices([one, other], [one.usb, other.usb], spi, StatusOptions(status=True)) as watched:
             host = InProcessHost(watched.usb[1])
             await host.plug_in()
             await send(host, 0x10)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from aisrv.attach.usbip.server import BusPlace
 from aisrv.cli.options.spi import spidev_name
+from aisrv.cli.options.trace import TraceOptions
 from aisrv.device.device import Device
 from aisrv.terminal.file_types import FOLDER, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
@@ -36,8 +37,8 @@ def _check_terminal(_context: click.Context, _parameter: click.Parameter, wanted
 
 
 @dataclass(frozen=True, slots=True)
-class StatusOptions:
-    """Views of devices: on the terminal, files of LEDs and tensors, the log."""
+class StatusOptions(TraceOptions):
+    """Views of devices: on the terminal, files of LEDs and tensors, a trace, the log."""
 
     status: bool = option(
         "--status",

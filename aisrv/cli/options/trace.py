@@ -1,0 +1,114 @@
+"""The options of `run`, `exec` and `attach` that record a trace."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from aisrv.attach.usbip.server import BusPlace
+from aisrv.board import Board
+from aisrv.cli.options.spi import spidev_name
+from aisrv.device.device import Device
+from aisrv.terminal.file_types import NEW_FILE
+from aisrv.terminal.option_group import option, option_group
+from aisrv.values.settings.size_option import SIZE
+from aisrv.xcore.trace import Tracer
+from phy.spi.bus import SpiPort
+from phy.usb.bus import HostPort
+
+if TYPE_CHECKING:
+    from aisrv.monitor.trace.recording import TraceRecording
+
+DETAILS: Final = ("commands", "waits", "runs", "tokens")
+"""How much a trace has, each with what those before it have."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """A trace of what cores, buses and LEDs do."""
+
+    trace: Path | None = option(
+        "--trace",
+        type=NEW_FILE,
+        help="Record what cores do and wait for, USB, SPI and LEDs in this file, for ui.perfetto.dev and "
+        "aisrv trace summary.",
+    )
+    trace_level: str = option(
+        "--trace-level",
+        type=click.Choice(DETAILS),
+        default="runs",
+        show_default=True,
+        help="How much it has, each with what those before have: commands; what cores wait for; runs of "
+        "tokens between them; all verbs.",
+    )
+    trace_ring: int | None = option(
+        "--trace-ring",
+        type=SIZE,
+        help="Keep only the last of it, so many bytes as 64M, and write them at the end.",
+    )
+    trace_limit: int | None = option(
+        "--trace-limit", type=SIZE, help="End the trace at so many bytes as 1G. [default: no limit]"
+    )
+
+    def check(self) -> None:
+        """Raise click.UsageError for options that do not go together."""
+        if self.trace is None and (self.trace_ring is not None or self.trace_limit is not None):
+            raise click.UsageError("--trace-ring and --trace-limit are for --trace FILE")
+        if self.trace_ring is not None and self.trace_limit is not None:
+            raise click.UsageError("--trace-ring keeps the end, --trace-limit the beginning: give one")
+
+
+trace_options = option_group("trace", TraceOptions)
+
+
+@contextmanager
+def open_trace(options: TraceOptions) -> "Iterator[TraceRecording | None]":
+    """Record a trace within the block, in a Trio task; None where none is wanted. Raises OSError."""
+    if options.trace is None:
+        yield None
+        return
+    from aisrv.monitor.trace.detail import Detail
+    from aisrv.monitor.trace.recording import TraceRecording
+    from aisrv.monitor.trace.sinks import FileSink, RingSink
+
+    if options.trace_ring is None:
+        sink: FileSink | RingSink = FileSink(options.trace, options.trace_limit)
+    else:
+        sink = RingSink(options.trace, options.trace_ring)
+    with TraceRecording(sink, Detail[options.trace_level.upper()]) as recording:
+        yield recording
+
+
+def tracers_of(recording: "TraceRecording | None", boards: Sequence[Board]) -> Sequence[Tracer]:
+    """Return a tracer for the device of each board; none without a recording."""
+    if recording is None:
+        return ()
+    names = [str(BusPlace.of(number)) for number in range(len(boards))]
+    return [
+        recording.tracer(name if board.serial is None else f"{name} ({board.serial})")
+        for name, board in zip(names, boards, strict=True)
+    ]
+
+
+def trace_ports(
+    recording: "TraceRecording | None",
+    devices: Sequence[Device],
+    usb: Sequence[HostPort],
+    spi: Mapping[str, SpiPort],
+) -> tuple[Sequence[HostPort], Mapping[str, SpiPort]]:
+    """Record LEDs and transfers of devices from now on; the ports that are returned count.
+
+    `usb` are the ports of the devices in their order, `spi` those by name.
+    """
+    if recording is None:
+        return usb, spi
+    traced = dict(spi)
+    for number, device in enumerate(devices):
+        recording.add_outputs(number, device)
+        name = spidev_name(number)
+        if name in spi:
+            traced[name] = recording.traced_spi(number, name, spi[name])
+    return [recording.traced_usb(number, port) for number, port in enumerate(usb)], traced

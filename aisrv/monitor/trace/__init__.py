@@ -1,0 +1,1 @@
+"""Traces of running devices in Perfetto's format: written as they run, and summed up afterwards."""

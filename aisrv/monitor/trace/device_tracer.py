@@ -1,0 +1,238 @@
+"""A tracer that writes what the cores of a device do as events of a trace.
+
+A core is a thread. Its slices are commands, in them waits, and in full detail every verb. What a task outside
+of any core does, such as a program that has a device, stands on a track of the channel end that it uses.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from aisrv.monitor.trace.detail import Detail
+from aisrv.monitor.trace.writer import TraceWriter
+from aisrv.xcore.core import Core, Resource, current_core
+from aisrv.xcore.report import wakers_of
+from aisrv.xcore.tokens import Run
+from aisrv.xcore.trace import TracedEnd, TracedNode, Tracer
+from aisrv.xcore.traps import Trap
+
+_CORES_OF_TILE = 8
+_WAYS = (("_out", "to"), ("_call", "to"), ("_in", "from"), ("_chkct", "from"))
+"""How a wait and its peer are joined, by a part of the verb's name."""
+
+
+class _Flight:
+    """Runs of tokens on their way to an end: the flow of each, and how many of its tokens are left."""
+
+    __slots__ = ("runs", "tokens", "track")
+
+    def __init__(self) -> None:
+        self.runs: deque[list[int]] = deque()
+        self.tokens = 0
+        self.track = 0
+
+
+class DeviceTracer(Tracer):
+    """Writes the events of one node."""
+
+    def __init__(
+        self, writer: TraceWriter, now: Callable[[], int], process: int, pid: int, detail: Detail
+    ) -> None:
+        """Take the writer, its clock, and the process of the device: its track and its number, `pid`."""
+        self._writer = writer
+        self._now = now
+        self.process: Final = process
+        """Track of the device's process."""
+        self._pid = pid
+        self._waits = detail >= Detail.WAITS
+        self._runs = detail >= Detail.RUNS
+        self._verbs = detail >= Detail.TOKENS
+        self._threads: dict[Core, int] = {}
+        self._ends: dict[int, int] = {}
+        self._taken: set[int] = set()
+        self._waiting: set[Core] = set()
+        self._names: dict[tuple[object, ...], str] = {}
+        self._flights: dict[int, _Flight] = {}
+        self._running = 0
+        self._running_track = writer.counter(process, "running cores", "cores") if self._waits else 0
+
+    def tracing_began(self, node: TracedNode, *_: object) -> None:
+        """Add the cores that run already; what they are in the middle of is not known."""
+        for core in node.cores:
+            self._thread(core)
+        self._count_running(sum(core.verb is None for core in node.cores))
+
+    def tracing_ended(self, *_: object) -> None:
+        """End all slices."""
+        for track in (*self._threads.values(), *self._ends.values()):
+            self._end_all(track)
+
+    def core_started(self, core: Core, *_: object) -> None:
+        """Add a thread."""
+        self._thread(core)
+        self._count_running(self._running + 1)
+
+    def core_ended(self, core: Core, *_: object) -> None:
+        """End the slices of a core."""
+        self._end_all(self._thread(core))
+        self._threads.pop(core)
+        self._waiting.discard(core)
+        self._count_running(self._running - 1)
+
+    def core_trapped(self, core: Core, trap: Trap, *_: object) -> None:
+        """Mark a trap."""
+        self._writer.instant(
+            self._thread(core), self._now(), f"trap {trap.kind.name}", "trap", {"reason": str(trap)}
+        )
+
+    def verb_began(self, core: Core | None, verb: str, resource: Resource, *_: object) -> None:
+        """Begin a slice in full detail."""
+        if self._verbs and core is not None:
+            self._writer.begin(self._thread(core), self._now(), f"{verb} on {resource.name}", "verb")
+
+    def verb_ended(self, core: Core | None, *_: object) -> None:
+        """End it."""
+        if self._verbs and core is not None:
+            self._writer.end(self._thread(core), self._now())
+
+    def waits(self, core: Core, verb: str, resource: Resource, *_: object) -> None:
+        """Begin a slice with the name of who could end the wait."""
+        if self._waits:
+            self._waiting.add(core)
+            self._writer.begin(self._thread(core), self._now(), self._name(verb, resource), "wait")
+            self._count_running(self._running - 1)
+
+    def woken(self, core: Core, *_: object) -> None:
+        """End it, with the name of who did."""
+        if core not in self._waiting:  # the wait began before the trace
+            return
+        self._waiting.discard(core)
+        waker = current_core()  # the hook runs in the task that wakes
+        by = {} if waker in (None, core) else {"woken by": str(waker)}
+        self._writer.end(self._thread(core), self._now(), by)
+        self._count_running(self._running + 1)
+
+    def command_began(self, core: Core | None, command: str, end: TracedEnd, *_: object) -> None:
+        """Begin the slice of a command."""
+        self._writer.begin(
+            self._track(core, end),
+            self._now(),
+            command,
+            "command",
+            {"came to": end.name} if self._runs else {},
+        )
+
+    def command_ended(self, core: Core | None, _command: str, end: TracedEnd, *_: object) -> None:
+        """End it."""
+        self._writer.end(self._track(core, end), self._now())
+
+    def output(self, end: TracedEnd, run: Run, *_: object) -> None:
+        """Begin the arrow of a run."""
+        if not self._runs or end.destination is None:
+            return
+        tokens = 1 if isinstance(run, int) else len(run)
+        flight = self._flight(end.destination)
+        flow = self._writer.next_flow()
+        flight.runs.append([flow, tokens])
+        flight.tokens += tokens
+        now = self._now()
+        name = f"control {run}" if isinstance(run, int) else "output"
+        self._writer.instant(self._track(end.user, end), now, name, "run", {"tokens": tokens}, flow=flow)
+        self._count_tokens(flight, end.destination, now)
+
+    def input(self, end: TracedEnd, run: Run, *_: object) -> None:
+        """End the arrows of the runs that are taken out."""
+        if not self._runs:
+            return
+        tokens = 1 if isinstance(run, int) else len(run)
+        flight = self._flight(end.resource_id)
+        now = self._now()
+        left = tokens
+        while left and flight.runs:
+            first = flight.runs[0]
+            taken = min(left, first[1])
+            left -= taken
+            first[1] -= taken
+            flight.tokens -= taken
+            if not first[1]:
+                flight.runs.popleft()
+                track = self._track(end.user, end)
+                self._writer.instant(track, now, "input", "run", {"tokens": taken}, last_flow=first[0])
+        self._count_tokens(flight, end.resource_id, now)
+
+    def withdrawn(self, end: TracedEnd, count: int, *_: object) -> None:
+        """Forget the last tokens that an end sent, whose arrows end nowhere."""
+        if not self._runs or end.destination is None:
+            return
+        flight = self._flight(end.destination)
+        while count and flight.runs:
+            last = flight.runs[-1]
+            taken = min(count, last[1])
+            count -= taken
+            last[1] -= taken
+            flight.tokens -= taken
+            if not last[1]:
+                flight.runs.pop()
+        now = self._now()
+        self._writer.instant(self._track(end.user, end), now, "withdrawn", "run")
+        self._count_tokens(flight, end.destination, now)
+
+    # Inside.
+
+    def _thread(self, core: Core) -> int:
+        track = self._threads.get(core)
+        if track is None:
+            tid = _CORES_OF_TILE * core.tile + core.number + 1
+            while tid in self._taken:  # by a task that had the core before
+                tid += 100
+            self._taken.add(tid)
+            track = self._writer.thread(self.process, self._pid, tid, str(core))
+            self._threads[core] = track
+        return track
+
+    def _track(self, core: Core | None, end: TracedEnd) -> int:
+        if core is not None and not core.has_ended:
+            return self._thread(core)
+        track = self._ends.get(end.resource_id)
+        if track is None:
+            track = self._writer.track(self.process, f"program at {end.name}")
+            self._ends[end.resource_id] = track
+        return track
+
+    def _name(self, verb: str, resource: Resource) -> str:
+        """Name a wait: the verb, and the cores that can end it or else the resource."""
+        wakers = tuple(wakers_of(resource) or ())
+        key = (verb, resource.name, wakers)
+        name = self._names.get(key)
+        if name is None:
+            peers = " or ".join(dict.fromkeys(str(each) for each in wakers if each is not None))
+            if not peers:
+                name = f"{verb} on {resource.name}"
+            else:
+                way = next((way for part, way in _WAYS if part in f"_{verb}"), "for")
+                name = f"{verb} {way} {peers}"
+            self._names[key] = name
+        return name
+
+    def _flight(self, resource_id: int) -> _Flight:
+        flight = self._flights.get(resource_id)
+        if flight is None:
+            flight = self._flights[resource_id] = _Flight()
+        return flight
+
+    def _count_running(self, running: int) -> None:
+        self._running = running
+        if self._waits:
+            self._writer.count(self._running_track, self._now(), running)
+
+    def _count_tokens(self, flight: _Flight, resource_id: int, now: int) -> None:
+        if self._verbs:
+            if not flight.track:
+                flight.track = self._writer.counter(
+                    self.process, f"tokens to chanend 0x{resource_id:08x}", "tokens"
+                )
+            self._writer.count(flight.track, now, flight.tokens)
+
+    def _end_all(self, track: int) -> None:
+        while self._writer.depth(track):
+            self._writer.end(track, self._now())

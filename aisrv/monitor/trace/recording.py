@@ -1,0 +1,83 @@
+"""A trace of devices while they run: one file, a process for each device, and a clock for all."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, Self
+
+import trio
+
+from aisrv.device.device import Device
+from aisrv.monitor.trace.detail import Detail
+from aisrv.monitor.trace.device_tracer import DeviceTracer
+from aisrv.monitor.trace.sinks import Sink
+from aisrv.monitor.trace.transfers import TracedSpiPort, TracedUsbPort
+from aisrv.monitor.trace.writer import TraceWriter
+from phy.spi.bus import SpiPort
+from phy.usb.bus import HostPort
+
+SECOND: Final = 10**9
+"""Nanoseconds."""
+
+
+class TraceClock:
+    """Nanoseconds of Trio's clock, live or virtual, since the trace began."""
+
+    def __init__(self) -> None:
+        self._start = trio.current_time()
+
+    def now(self) -> int:
+        """Return the nanoseconds so far."""
+        return round((trio.current_time() - self._start) * SECOND)
+
+
+class TraceRecording:
+    """A context manager, in a Trio task: it has a tracer for each device, and ends the trace."""
+
+    def __init__(self, sink: Sink, detail: Detail) -> None:
+        """Take where packets go, and how much is recorded."""
+        self._sink = sink
+        self._detail = detail
+        self._writer = TraceWriter(sink, unit_ns=1)
+        self._clock = TraceClock()
+        self._tracers: list[DeviceTracer] = []
+
+    def tracer(self, name: str) -> DeviceTracer:
+        """Return the tracer of one more device, which is called `name`."""
+        process = self._writer.process(len(self._tracers) + 1, name)
+        tracer = DeviceTracer(self._writer, self._clock.now, process, len(self._tracers) + 1, self._detail)
+        self._tracers.append(tracer)
+        return tracer
+
+    def add_outputs(self, number: int, device: Device) -> None:
+        """Record the LEDs of a device from now on; `number` is that of its tracer."""
+        process = self._tracers[number].process
+        for engine, each in enumerate(device.engines):
+            leds = [
+                self._writer.counter(process, f"engine {engine} led {led}", "level")
+                for led in range(len(each.gpio.levels))
+            ]
+            each.gpio.observe(partial(self._levels, leds))
+
+    def traced_usb(self, number: int, port: HostPort) -> HostPort:
+        """Return the USB port of a device, by the number of its tracer, as hosts are to drive it."""
+        return TracedUsbPort(port, self._writer, self._clock.now, self._tracers[number].process)
+
+    def traced_spi(self, number: int, name: str, port: SpiPort) -> SpiPort:
+        """Return an SPI port of a device, which is called `name`, as masters are to drive it.
+
+        `number` is that of the device's tracer.
+        """
+        return TracedSpiPort(port, name, self._writer, self._clock.now, self._tracers[number].process)
+
+    def _levels(self, tracks: Sequence[int], levels: Sequence[bool]) -> None:
+        now = self._clock.now()
+        for track, level in zip(tracks, levels, strict=True):
+            self._writer.count(track, now, int(level))
+
+    def __enter__(self) -> Self:
+        self._sink.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.finish()
+        self._sink.close()

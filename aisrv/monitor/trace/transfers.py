@@ -1,0 +1,131 @@
+"""Ports that wrap those of a device, over USB and SPI, and write their transfers as slices of a trace.
+
+Requests of one endpoint may be under way side by side; each of these has a track of its own.
+"""
+
+from collections.abc import Callable, Sequence
+
+from aisrv.monitor.trace.writer import TraceWriter
+from phy.spi.bus import SpiPort, SpiRelayPort, SpiTransfer
+from phy.usb.bus import ControlUrb, HostPort
+from phy.usb.taps.relay_port import Relay, RelayPort, Result, Urb
+from phy.usb.urb import OutUrb, TransferStatus
+
+_IN = 0x80
+
+
+class _Lanes:
+    """Tracks of which each has one slice at a time; the first free one takes the next."""
+
+    def __init__(self, writer: TraceWriter, process: int, name: str) -> None:
+        self._writer = writer
+        self._process = process
+        self._name = name
+        self._tracks: list[int] = []
+        self._free: list[int] = []
+
+    def take(self) -> int:
+        if self._free:
+            self._free.sort()
+            return self._free.pop(0)
+        name = self._name if not self._tracks else f"{self._name} ({len(self._tracks) + 1})"
+        self._tracks.append(self._writer.track(self._process, name))
+        return self._tracks[-1]
+
+    def give_back(self, track: int) -> None:
+        self._free.append(track)
+
+
+class _TracedRelay(Relay):
+    """A relay that knows where its slice is."""
+
+    __slots__ = ("track",)
+
+    def __init__(self, address: int, urb: Urb) -> None:
+        super().__init__(address, urb)
+        self.track = 0
+
+
+class TracedUsbPort(RelayPort[_TracedRelay]):
+    """Writes each request of a USB host, from its submission to its end, and resets and stalls."""
+
+    def __init__(self, inner: HostPort, writer: TraceWriter, now: Callable[[], int], process: int) -> None:
+        """Take the port, the writer with its clock, and the track of the device's process."""
+        super().__init__(inner)
+        self._writer = writer
+        self._now = now
+        self._process = process
+        self._lanes: dict[int, _Lanes] = {}
+
+    def reset(self) -> None:
+        """Pass a reset of the bus on, and mark it."""
+        lanes = self._lanes_of(0)
+        track = lanes.take()
+        self._writer.instant(track, self._now(), "reset", "usb")
+        lanes.give_back(track)
+        super().reset()
+
+    def _relay(self, address: int, urb: Urb) -> _TracedRelay:
+        return _TracedRelay(address, urb)
+
+    def _observe_start(self, relay: _TracedRelay) -> None:
+        urb = relay.urb
+        if isinstance(urb, ControlUrb):
+            setup = urb.setup
+            name = f"control {setup.request_type:#04x} {setup.request:#04x}"
+            self._begin(relay, name, setup.length)
+        else:
+            self._begin(relay, "bulk IN", urb.length)
+
+    def _observe_data(self, relay: _TracedRelay, parts: list[bytes]) -> None:  # noqa: ARG002
+        if not relay.track:
+            assert isinstance(relay.urb, OutUrb)  # noqa: S101 - for the type checker
+            self._begin(relay, "bulk OUT", relay.urb.length)
+
+    def _observe_end(self, relay: _TracedRelay, status: TransferStatus, result: Result) -> None:
+        self._finish(relay, status.name, result if isinstance(result, int) else len(result))
+
+    def _observe_unlink(self, relay: _TracedRelay) -> None:
+        self._finish(relay, "UNLINKED", relay.urb.taken if isinstance(relay.urb, OutUrb) else 0)
+
+    def _observe_refusal(self, relay: _TracedRelay) -> None:
+        self._finish(relay, "NO ENDPOINT", 0)
+
+    def _begin(self, relay: _TracedRelay, name: str, wanted: int) -> None:
+        relay.track = self._lanes_of(relay.address).take()
+        self._writer.begin(relay.track, self._now(), name, "usb", {"bytes asked for": wanted})
+
+    def _finish(self, relay: _TracedRelay, status: str, taken: int) -> None:
+        if relay.track:
+            self._writer.end(relay.track, self._now(), {"status": status, "bytes": taken})
+            self._lanes_of(relay.address).give_back(relay.track)
+
+    def _lanes_of(self, address: int) -> _Lanes:
+        lanes = self._lanes.get(address)
+        if lanes is None:
+            way = "control" if not address else f"{'IN' if address & _IN else 'OUT'} {address & 15}"
+            lanes = self._lanes[address] = _Lanes(self._writer, self._process, f"usb {way}")
+        return lanes
+
+
+class TracedSpiPort(SpiRelayPort):
+    """Writes each message of an SPI master."""
+
+    def __init__(
+        self, inner: SpiPort, name: str, writer: TraceWriter, now: Callable[[], int], process: int
+    ) -> None:
+        """Take the port by its name, the writer with its clock, and the track of the device's process."""
+        super().__init__(inner)
+        self._writer = writer
+        self._now = now
+        self._track = writer.track(process, f"spi {name}")
+
+    async def _relay_message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
+        clocked = sum(len(each.mosi) for each in transfers)
+        first = next((each.mosi[0] for each in transfers if each.mosi), None)
+        name = "message" if first is None else f"message {first:#04x}"
+        self._writer.begin(self._track, self._now(), name, "spi", {"bytes": clocked})
+        try:
+            return await super()._relay_message(transfers)
+        finally:
+            self._writer.end(self._track, self._now())

@@ -1,0 +1,1 @@
+"""Traces: what is written, what is kept, and what is read again."""

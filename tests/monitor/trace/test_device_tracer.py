@@ -1,0 +1,201 @@
+"""Events of a node: slices with their times, arrows that join, and a run that is the same with a trace."""
+
+import random
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from aisrv.monitor.trace.detail import Detail
+from aisrv.monitor.trace.device_tracer import DeviceTracer
+from aisrv.monitor.trace.reading import Slice, TraceReader
+from aisrv.monitor.trace.sinks import FileSink
+from aisrv.monitor.trace.writer import TraceWriter
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channel import chan_in_word, chan_out_word
+from aisrv.xcore.node import Node, open_node
+from aisrv.xcore.timer import Timer
+from tests.support.trace_processor import query
+
+PERIOD = 1_000
+
+
+async def producer(c: ChanEnd, timer: Timer) -> None:
+    for word in range(3):
+        await timer.wait_after(timer.now() + PERIOD)
+        await chan_out_word(c, word)
+
+
+async def consumer(c: ChanEnd) -> None:
+    for _ in range(3):
+        await chan_in_word(c)
+
+
+async def words(node: Node) -> None:
+    a, b = node.channel(*node.tiles)
+    node.tiles[0].start(producer, a, node.tiles[0].allocate_timer())
+    node.tiles[1].start(consumer, b)
+    await trio.sleep(1)
+
+
+def record(path: Path, detail: Detail) -> None:
+    """Trace a producer that is slow, and a consumer."""
+
+    async def main() -> None:
+        start = trio.current_time()
+        with FileSink(path) as sink:
+            writer = TraceWriter(sink, unit_ns=1)
+            process = writer.process(1, "device")
+            tracer = DeviceTracer(
+                writer, lambda: round((trio.current_time() - start) * 1e9), process, 1, detail
+            )
+            async with open_node() as node:
+                with node.tracing(tracer):
+                    await words(node)
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+def slices_of(path: Path) -> tuple[TraceReader, list[Slice]]:
+    reader = TraceReader(path)
+    return reader, list(reader.slices())
+
+
+def test_waits_have_their_time_and_who_ended_them(tmp_path: Path) -> None:
+    record(tmp_path / "t", Detail.WAITS)
+    reader, found = slices_of(tmp_path / "t")
+    names = {number: track.name for number, track in reader.tracks.items()}
+    waits = [
+        (names[each.track], each.name, each.end - each.start, each.arguments.get("woken by"))
+        for each in found
+        if each.end - each.start
+    ]
+    # A timer is passed strictly after its time, so a period is a tick longer, and a tick is 10 ns.
+    assert waits == 3 * [
+        ("tile 0 core 0 (producer)", "in on timer 0x80000001", 10 * (PERIOD + 1), None),
+        (
+            "tile 1 core 0 (consumer)",
+            "chan_in_word from tile 0 core 0 (producer)",
+            10 * (PERIOD + 1),
+            "tile 0 core 0 (producer)",
+        ),
+    ]
+
+
+def test_levels_add_to_each_other(tmp_path: Path) -> None:
+    sizes = []
+    for detail in Detail:
+        record(tmp_path / detail.name, detail)
+        sizes.append((tmp_path / detail.name).stat().st_size)
+    assert sizes == sorted(set(sizes))
+    assert {each.category for each in slices_of(tmp_path / "RUNS")[1]} == {"wait"}
+    assert {each.category for each in slices_of(tmp_path / "TOKENS")[1]} == {"wait", "verb"}
+
+
+def test_equal_runs_are_equal_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING", True)
+    for name in "ab":
+        trio._core._run._r.seed(3)  # Trio shuffles by it
+        record(tmp_path / name, Detail.TOKENS)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_perfetto_takes_all_of_it_and_joins_the_arrows(tmp_path: Path) -> None:
+    record(tmp_path / "t", Detail.TOKENS)
+    problems, threads, waits, flows, tokens = query(
+        tmp_path / "t",
+        tmp_path,
+        "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+        "select thread.name, pid, tid from thread join process using (upid) where tid > 0 order by tid",
+        "select sum(dur) from slice where category = 'wait' and name like '%timer%'",
+        "select a.name, b.name, count(*) from flow join slice a on slice_out = a.id "
+        "join slice b on slice_in = b.id group by 1, 2 order by 1",
+        "select sum(value) from counter join counter_track t on track_id = t.id "
+        "where t.name = 'running cores' and ts = 0",
+    )
+    assert problems == []
+    assert [each for each in threads if "tile" in str(each[0])] == [
+        ("tile 0 core 0 (producer)", 1, 1),
+        ("tile 1 core 0 (consumer)", 1, 9),
+    ]
+    assert waits == [(3 * 10 * (PERIOD + 1),)]
+    # A normal word: END there and back, four bytes with an END, and END back.
+    assert flows == [("control 1", "input", 12), ("output", "input", 3)]
+    assert len(tokens) == 1
+
+
+def test_a_trap_is_marked_with_its_reason(tmp_path: Path) -> None:
+    async def bad(c: ChanEnd) -> None:
+        await c.outuint(1)  # no destination
+
+    async def main() -> None:
+        with FileSink(tmp_path / "t") as sink:
+            writer = TraceWriter(sink, unit_ns=1)
+            tracer = DeviceTracer(writer, lambda: 5, writer.process(1, "d"), 1, Detail.RUNS)
+            async with open_node(on_trap="halt") as node:
+                with node.tracing(tracer):
+                    core = node.tiles[0].start(bad, node.tiles[0].allocate_chanend())
+                    while core.trap is None:
+                        await trio.testing.wait_all_tasks_blocked()
+                node.stop()
+
+    trio.run(main)
+    reader, _ = slices_of(tmp_path / "t")
+    ((at, track, name, reason),) = reader.traps
+    assert (at, reader.tracks[track].name, name) == (5, "tile 0 core 0 (bad)", "trap LINK_ERROR")
+    assert reason == "LINK_ERROR (1): output on chanend 0x80000002, which has no destination"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_traced_run_is_the_run(seed: int, tmp_path: Path) -> None:
+    def result(detail: Detail | None) -> tuple[object, ...]:
+        seen: list[tuple[int, int]] = []
+
+        async def source(c: ChanEnd, timer: Timer, number: int) -> None:
+            chosen = random.Random(f"{seed} {number}")
+            for word in range(12):
+                if chosen.random() < 0.5:
+                    await timer.wait_after(timer.now() + chosen.randrange(300))
+                await chan_out_word(c, word)
+
+        async def sink_of(c: ChanEnd, node: Node) -> None:
+            seen.extend([(await chan_in_word(c), node.clock.ticks()) for _ in range(12)])
+
+        async def main() -> tuple[object, ...]:
+            with ExitStack() as stack:
+                writer = TraceWriter(stack.enter_context(FileSink(tmp_path / "t")), unit_ns=1)
+                async with open_node(seed=seed) as node:
+                    if detail is not None:
+                        tracer = DeviceTracer(writer, lambda: 0, writer.process(1, "d"), 1, detail)
+                        stack.enter_context(node.tracing(tracer))
+                    for number in range(3):
+                        a, b = node.channel(*node.tiles)
+                        node.tiles[0].start(source, a, node.tiles[0].allocate_timer(), number)
+                        node.tiles[1].start(sink_of, b, node)
+                    await trio.sleep(1)
+                    return sorted(seen), node.statistics()
+
+        return trio.run(main, clock=MockClock(autojump_threshold=0))
+
+    plain = result(None)
+    assert not (tmp_path / "t").stat().st_size
+    assert result(Detail.TOKENS) == plain
+    assert len(slices_of(tmp_path / "t")[1]) > 100
+
+
+def test_withdrawn_tokens_have_no_arrow(tmp_path: Path) -> None:
+    async def main() -> None:
+        with FileSink(tmp_path / "t") as sink:
+            writer = TraceWriter(sink, unit_ns=1)
+            tracer = DeviceTracer(writer, lambda: 0, writer.process(1, "d"), 1, Detail.RUNS)
+            async with open_node() as node:
+                a, b = node.channel(*node.tiles)
+                with node.tracing(tracer):
+                    with trio.move_on_after(0.01):
+                        await a.outbytes(bytes(400))  # more than the buffers take
+                    assert tracer._flight(b.resource_id).tokens == b.statistics().tokens_queued
+                node.stop()
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))

@@ -1,0 +1,110 @@
+"""What is kept of a trace: all of it, its beginning or its end; each can be read."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from aisrv.monitor.trace.reading import Slice, TraceReader
+from aisrv.monitor.trace.sinks import FileSink, RingSink, Sink
+from aisrv.monitor.trace.writer import TraceWriter
+from tests.support.trace_processor import query
+
+
+def fill(sink: Sink, count: int) -> None:
+    """Write an open slice, in it `count` others of 5 ns each 10 ns, and a counter."""
+    writer = TraceWriter(sink, unit_ns=1)
+    process = writer.process(1, "device")
+    thread = writer.thread(process, 1, 1, "core")
+    level = writer.counter(process, "led", "level")
+    writer.begin(thread, 0, "whole", "command")
+    writer.count(level, 0, 1)
+    for number in range(count):
+        writer.begin(thread, 10 * number, f"part {number % 7}", "wait", {"number": number})
+        writer.end(thread, 10 * number + 5)
+    writer.end(thread, 10 * count)
+
+
+def slices_of(path: Path) -> list[Slice]:
+    return list(TraceReader(path).slices())
+
+
+def test_a_file_has_all_of_it(tmp_path: Path) -> None:
+    with FileSink(tmp_path / "t") as sink:
+        fill(sink, 1000)
+    *parts, whole = slices_of(tmp_path / "t")
+    assert [(each.start, each.end, each.arguments["number"]) for each in parts] == [
+        (10 * number, 10 * number + 5, number) for number in range(1000)
+    ]
+    assert (whole.name, whole.start, whole.end) == ("whole", 0, 10_000)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 4, 511, 512, 513, 1024])
+def test_a_limit_ends_the_trace_with_a_whole_packet(
+    limit: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING), FileSink(tmp_path / "t", limit) as sink:
+        fill(sink, 1000)
+    assert (tmp_path / "t").stat().st_size <= limit
+    assert [each.getMessage() for each in caplog.records] == [
+        f"{tmp_path / 't'}: the limit of {limit} bytes is reached; the trace ends here"
+    ]
+    if limit >= 511:
+        reader = TraceReader(tmp_path / "t")
+        assert list(reader.slices())
+        assert not reader.is_cut
+
+
+def test_a_ring_keeps_the_last_of_it(tmp_path: Path) -> None:
+    size = 1 << 16
+    with RingSink(tmp_path / "t", size) as sink:
+        fill(sink, 20_000)
+    assert size / 2 < (tmp_path / "t").stat().st_size <= size
+    *parts, whole = slices_of(tmp_path / "t")
+    parts = [each for each in parts if each.arguments]  # one may have been open where the ring begins
+    numbers = [each.arguments["number"] for each in parts]
+    assert numbers[-1] == 19_999
+    assert numbers == list(range(int(numbers[0]), 20_000))
+    assert (whole.name, whole.end) == ("whole", 200_000)  # it began in what is gone
+    assert parts[0].start == 10 * int(numbers[0])
+
+
+def test_a_ring_that_is_large_enough_has_all_of_it(tmp_path: Path) -> None:
+    with FileSink(tmp_path / "file") as file:
+        fill(file, 500)
+    with RingSink(tmp_path / "ring", 1 << 20) as ring:
+        fill(ring, 500)
+    assert slices_of(tmp_path / "ring") == slices_of(tmp_path / "file")
+
+
+def test_perfetto_takes_a_ring_and_a_file_that_was_cut(tmp_path: Path) -> None:
+    with RingSink(tmp_path / "ring", 1 << 16) as sink:
+        fill(sink, 20_000)
+    (tmp_path / "cut").write_bytes((tmp_path / "ring").read_bytes()[:30_000])
+    wanted = "select name, value from stats where severity in ('error', 'data_loss') and value > 0"
+    for name in ("ring", "cut"):
+        problems, (count,), (level,) = query(
+            tmp_path / name,
+            tmp_path,
+            wanted,
+            "select count(*) from slice where category = 'wait'",
+            "select value from counter limit 1",
+        )
+        parts = [each for each in slices_of(tmp_path / name) if each.category == "wait"]
+        assert problems == []
+        assert count == (len(parts),)
+        assert level == (1.0,)
+
+
+@pytest.mark.parametrize("make", [FileSink, lambda path: RingSink(path, 1 << 20)])
+def test_a_file_that_cannot_be_made(make: type[FileSink], tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file or directory"):
+        make(tmp_path / "nowhere" / "t")
+
+
+def test_a_full_disk_ends_the_trace_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    with FileSink(Path("/dev/full")) as sink:
+        fill(sink, 20_000)
+    assert [each.getMessage() for each in caplog.records] == [
+        "/dev/full: No space left on device; the trace ends here"
+    ]

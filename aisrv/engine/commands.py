@@ -21,7 +21,7 @@ from aisrv.engine.handlers import (
     carries_out,
     check_all_handled,
 )
-from aisrv.engine.state import AIEngine, CommandFailed
+from aisrv.engine.state import INTERPRETER, AIEngine, CommandFailed
 from aisrv.model.values import Tensor
 from aisrv.protocol.commands import GPIO_COUNT, SERVER_ID, Command, GpioMode, GpioThreshold, Status
 from aisrv.protocol.engine_channel import RESET_VARIABLES, set_command, set_large
@@ -29,6 +29,7 @@ from aisrv.protocol.memory_map import MemoryMap
 from aisrv.xcore.array import Array
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
+from aisrv.xcore.traced import traced_wait
 
 if TYPE_CHECKING:
     from aisrv.protocol.tensor_descriptions import TensorDescription
@@ -195,7 +196,7 @@ async def _start_infer(engine: AIEngine, _tensor: int, array: Array) -> None:
 async def infer(engine: AIEngine) -> None:
     """Run the model, drive the GPIO outputs, and pass the outputs on along the chain."""
     engine.require_model()
-    await engine.inference.invoke()
+    await traced_wait(engine.inference.invoke(), "invoke", INTERPRETER)
     engine.inferences += 1
     if engine.inference.output_count:
         for _ in engine.gpio.update_in_steps(engine.inference.output(0)):

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 from aisrv.engine import acquisition
 from aisrv.engine.handlers import carries_out
-from aisrv.engine.state import AIEngine, CommandFailed
+from aisrv.engine.state import INTERPRETER, AIEngine, CommandFailed
 from aisrv.inference.interpreter import ModelBytes
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.memory_map import ModelMemory
 from aisrv.xcore.array import Array
+from aisrv.xcore.traced import traced_wait
 from flash_server.protocol import FAILURE_TEXTS, FlashFailure, FlashReadError
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ async def _set_model_from_flash(
 async def _load(
     engine: AIEngine, model: ModelBytes, memory: ModelMemory, in_place: "InPlaceImage | None" = None
 ) -> None:
-    await engine.inference.load_model(model, memory, in_place)
+    await traced_wait(engine.inference.load_model(model, memory, in_place), "load", INTERPRETER)
     await acquisition.stream_by_itself(engine)
 
 

@@ -23,6 +23,15 @@ COPIED_BYTES: Final = 1 << 19
 """Bytes of a tensor that are copied in one go."""
 
 
+class _Interpreter:
+    """What runs models, outside of the node: tracers hear of waits for it."""
+
+    name = "interpreter"
+
+
+INTERPRETER: Final = _Interpreter()
+
+
 class CommandFailed(Exception):
     """A command that ends with a status other than OKAY; the reason goes to the debug log."""
 

@@ -4,7 +4,7 @@ A core is a thread. Its slices are commands, in them waits, and in full detail e
 of any core does, such as a program that has a device, stands on a track of the channel end that it uses.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final
 
@@ -50,7 +50,7 @@ class DeviceTracer(Tracer):
         self._threads: dict[Core, int] = {}
         self._ends: dict[int, int] = {}
         self._taken: set[int] = set()
-        self._waiting: set[Core] = set()
+        self._waiting: Counter[Core] = Counter()
         self._names: dict[tuple[object, ...], str] = {}
         self._flights: dict[int, _Flight] = {}
         self._running = 0
@@ -76,7 +76,7 @@ class DeviceTracer(Tracer):
         """End the slices of a core."""
         self._end_all(self._thread(core))
         self._threads.pop(core)
-        self._waiting.discard(core)
+        del self._waiting[core]
         self._count_running(self._running - 1)
 
     def core_trapped(self, core: Core, trap: Trap, *_: object) -> None:
@@ -98,15 +98,15 @@ class DeviceTracer(Tracer):
     def waits(self, core: Core, verb: str, resource: Resource, *_: object) -> None:
         """Begin a slice with the name of who could end the wait."""
         if self._waits:
-            self._waiting.add(core)
+            self._waiting[core] += 1
             self._writer.begin(self._thread(core), self._now(), self._name(verb, resource), "wait")
             self._count_running(self._running - 1)
 
     def woken(self, core: Core, *_: object) -> None:
         """End it, with the name of who did."""
-        if core not in self._waiting:  # the wait began before the trace
+        if not self._waiting[core]:  # the wait began before the trace
             return
-        self._waiting.discard(core)
+        self._waiting[core] -= 1
         waker = current_core()  # the hook runs in the task that wakes
         by = {} if waker in (None, core) else {"woken by": str(waker)}
         self._writer.end(self._thread(core), self._now(), by)

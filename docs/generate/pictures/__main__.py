@@ -1,6 +1,7 @@
 """Make the pictures of the manual: `python -m docs.generate.pictures [NAME...]`, or `make pictures`."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -53,9 +54,30 @@ def page(name: str, width: int, height: int, *command: str) -> Make:
     return make
 
 
+def trace_of_director(*command: str) -> Make:
+    """Make a picture of what a command shows of `director.pftrace`, a trace of the director's board."""
+
+    def make(folder: Path) -> bytes | str:
+        board = ROOT / "examples/director.toml"
+        words = ("aisrv", "run", "--board", str(board), "--port", "0", "--trace", "director.pftrace")
+        with subprocess.Popen(
+            words, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+        ) as running:
+            assert running.stdout is not None  # noqa: S101 - it is a pipe
+            while "9018" not in (line := running.stdout.readline()) and line:
+                pass  # the digits on the last strip
+            running.send_signal(signal.SIGINT)
+        return terminal_picture(command, folder, ENVIRONMENT, columns=80)
+
+    return make
+
+
 PICTURES: Final[dict[str, Make]] = {
     "demo.svg": terminal("aisrv", "demo", "--count", "2", last="2 of 2 right"),
     "board.svg": terminal("aisrv", "boards", "two-engines"),
+    "trace.svg": trace_of_director(
+        "aisrv", "trace", "summary", "director.pftrace", "--command", "START_INFER"
+    ),
     "status.svg": terminal(
         *("aisrv", "run", "--board", "camera", "--model", "digits.tflite", "--status"),
         columns=88,

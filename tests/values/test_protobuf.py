@@ -56,7 +56,7 @@ def test_a_varint_is_read_again(value: int) -> None:
     )
 )
 def test_fields_are_read_again_in_their_order(fields: list[tuple[int, tuple[str, Any]]]) -> None:
-    writers = {"uint": uint, "sint": sint, "fixed64": fixed64, "data": data}
+    writers: dict[str, Any] = {"uint": uint, "sint": sint, "fixed64": fixed64, "data": data}
     message = b"".join(writers[kind](number, value) for number, (kind, value) in fields)
     read = list(read_fields(message))
     assert [number for number, _ in read] == [number for number, _ in fields]

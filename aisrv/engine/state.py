@@ -26,7 +26,7 @@ COPIED_BYTES: Final = 1 << 19
 class _Interpreter:
     """What runs models, outside of the node: tracers hear of waits for it."""
 
-    name = "interpreter"
+    name = "its interpreter"
 
 
 INTERPRETER: Final = _Interpreter()

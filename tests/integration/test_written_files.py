@@ -85,7 +85,7 @@ def test_only_whole_files_are_written() -> None:
 
 # Commands.
 
-RECORDINGS: Final = ("pcap", "vcd", "gpio_vcd", "tensor_folder")
+RECORDINGS: Final = ("pcap", "vcd", "gpio_vcd", "trace", "tensor_folder")
 """Options of files that have what was recorded so far; `test_observers` has the tensors, one by one."""
 CHIPS: Final = ("chip", "flash")
 """Options of the files of flash chips, whose writes have a journal."""

@@ -115,7 +115,7 @@ async def set_large(c: ChanEnd, command: int, tensor: int, data: bytes | memoryv
         while len(data) - done > AT_ONCE:
             await c.outwords(data[done : done + AT_ONCE])
             done += AT_ONCE
-            await trio.lowlevel.checkpoint()
+            await c.runtime.let_others_run()
         return await end_set(c, data[done:])
 
 
@@ -131,7 +131,7 @@ async def get_large(c: ChanEnd, command: int, tensor: int = 0) -> tuple[Status, 
     kept = pages.write(data)
     with _given_up_by(c, drop_array):
         while not last:
-            await trio.lowlevel.checkpoint()
+            await c.runtime.let_others_run()
             data, last = await receive_piece(c, AT_ONCE)
             kept += pages.write(data[: MAX_ARRAY - kept])
     return status, memoryview(pages).toreadonly()[:kept]

@@ -104,7 +104,7 @@ class _Join:
 
     def __init__(self, tile: Tile) -> None:
         self._tile = tile
-        self._parking: Parking[None] = tile.runtime.new_parking()
+        self._parking: Parking[None] = tile.runtime.parking(tile.runtime)
         self._scope_and_end: list[tuple[trio.CancelScope, trio.Event]] = []
         self.running: list[Core] = []
         """Cores whose job has not returned; those that a trap halted stay."""

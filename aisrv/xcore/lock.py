@@ -42,7 +42,7 @@ class Lock:
         if not self._held:
             self._held, self._owner = True, core or current_user()
             return
-        place = (self.runtime.new_parking(), core or current_user())
+        place = (self.runtime.parking(self.runtime), core or current_user())
         self._waiting.append(place)
         await place[0].park("lock_acquire", self, lambda: self._waiting.remove(place))
 

@@ -47,6 +47,11 @@ class CoreOwner(Protocol):
 class Runtime:
     """One for each node; every resource of the node is handed it."""
 
+    parking: "Callable[[Runtime], Parking[Any]]"
+    """Creates a place where a core sleeps until another wakes it."""
+    event_parking: "Callable[[Runtime], Parking[Any]]"
+    """Creates a place where a core waits for one of several events."""
+
     def __init__(
         self,
         nursery: trio.Nursery,
@@ -198,17 +203,13 @@ class Runtime:
             self._tick = self.clock.leave_tick(self._tick)
         await trio.lowlevel.checkpoint()
 
+    async def let_others_run(self) -> None:
+        """Let other tasks run in the middle of long work."""
+        await trio.lowlevel.checkpoint()
+
     async def default_case(self) -> None:
         """Let others run, as a select takes its default case."""
         await trio.lowlevel.checkpoint()
-
-    def new_parking(self) -> "Parking[Any]":
-        """Create a place where a core sleeps until another wakes it."""
-        return Parking(self)
-
-    def new_event_parking(self) -> "EventParking":
-        """Create a place where a core waits for one of several events."""
-        return EventParking(self)
 
     def core_taken(self, core: Core) -> None:
         """Note that a core of a tile is in use now, with a task or without; other classes count them."""
@@ -320,6 +321,28 @@ current_runtime: Final = _running_in.get
 """Return the runtime of the node whose core the running task is, None outside of any core."""
 
 
+class AwaitedEvent(Protocol):
+    """An event that is sure to come."""
+
+    @property
+    def due(self) -> int:
+        """Tick at which it comes."""
+
+    @property
+    def deadline(self) -> float:
+        """Trio's time at which that tick begins."""
+
+
+class EventSource(Resource, Protocol):
+    """A select, as the place knows it where its core waits."""
+
+    def ready_event(self) -> Any:  # noqa: ANN401 - an event of a select
+        """Choose an event that is there; None where there is none."""
+
+    def next_clocks(self) -> Iterator[int]:
+        """Clocks of events that are on their way; only in device time is there any."""
+
+
 class Parking(Waiter[T]):
     """A waiter of a node's resource: the core that sleeps in it is counted as parked."""
 
@@ -361,6 +384,17 @@ class Parking(Waiter[T]):
                 tracer.waits(core, verb, resource, self._runtime.tick_of(core))
         return self._sleep(task, withdraw)
 
+    # Of one class with the other waits, so that their code stays specialized: two cost a select 5 %.
+
+    park_for_event: Callable[..., Awaitable[Any]] = park
+    """Wait in a select for one of its events: `park`, with the select as the resource."""
+
+    async def park_until(self, last: AwaitedEvent, source: EventSource) -> Any:  # noqa: ANN401 - an event
+        """Wait in a select for one of its events, of which `last` is sure to come."""
+        with trio.CancelScope(deadline=last.deadline):
+            return await self.park("select", source, timed=True)
+        return last
+
     def _leave(self) -> None:
         self.task = None
         self._withdraw = no_cleanup
@@ -369,39 +403,5 @@ class Parking(Waiter[T]):
             self._runtime.core_woken(core)
 
 
-class AwaitedEvent(Protocol):
-    """An event that is sure to come."""
-
-    @property
-    def due(self) -> int:
-        """Tick at which it comes."""
-
-    @property
-    def deadline(self) -> float:
-        """Trio's time at which that tick begins."""
-
-
-class EventSource(Resource, Protocol):
-    """A select, as the place knows it where its core waits."""
-
-    def ready_event(self) -> Any:  # noqa: ANN401 - an event of a select
-        """Choose an event that is there; None where there is none."""
-
-    def next_clocks(self) -> Iterator[int]:
-        """Clocks of events that are on their way; only in device time is there any."""
-
-
-class EventParking(Parking[Any]):
-    """Where a core waits in a select: what wakes it is the event that is there."""
-
-    __slots__ = ()
-
-    def event(self, source: EventSource, *, timed: bool = False) -> "Awaitable[Any]":
-        """Wait for one of the events. With `timed` the caller bounds the wait."""
-        return self.park("select", source, timed=timed)
-
-    async def event_until(self, source: EventSource, last: AwaitedEvent) -> Any:  # noqa: ANN401 - an event
-        """Wait for one of the events, of which `last` is sure to come."""
-        with trio.CancelScope(deadline=last.deadline):
-            return await self.park("select", source, timed=True)
-        return last
+Runtime.parking = Parking
+Runtime.event_parking = Parking

@@ -92,7 +92,7 @@ class Selection:
             raise SelectError("a select must have a case")
         self.runtime: Final = self._events[0].runtime
         """What its events share with the other resources of their node."""
-        self._parking = self.runtime.new_event_parking()
+        self._parking = self.runtime.event_parking(self.runtime)
         self._of_tiles = [event for event in self._events if isinstance(event, ChanEnd | TimerAfter)]
         self._entered_by: Core | None = None
         self._timed = any(isinstance(event, TimerAfter) for event in self._events)
@@ -238,12 +238,12 @@ class Selection:
             for resource in resources:
                 resource.listen(self)
             if not timers:
-                return await self._parking.event(self, timed=timed)
+                return await self._parking.park_for_event("select", self, timed=timed)
             first = min(timers, key=lambda event: event.deadline)
             with ExitStack() as used:
                 for event in timers:
                     used.enter_context(event.timer.in_use("select"))
-                return await self._parking.event_until(self, first)
+                return await self._parking.park_until(first, self)
         finally:
             for resource in resources:
                 resource.stop_listening(self)

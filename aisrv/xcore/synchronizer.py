@@ -47,7 +47,7 @@ class Synchronizer:
             for parking, _ in waiting:
                 parking.wake(None)
             return
-        place = (self.runtime.new_parking(), user)
+        place = (self.runtime.parking(self.runtime), user)
         self._waiting.append(place)
         await place[0].park("sync", self, lambda: self._waiting.remove(place))
 

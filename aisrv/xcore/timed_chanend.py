@@ -179,8 +179,9 @@ class TimedEnd(ChanEnd):
             self.advance(self.clock + ROUTE_CLOCKS)
 
     def _take_link(self) -> Steps[None]:
-        timeline, waiting = self._timeline, self._links.waiting[self.tile]
-        while (link := self._links.take(self.tile, self.clock, timeline.clock_of_slowest())) is None:
+        passed = min(self.clock, self._timeline.clock_at(self._timeline.ticks - 1))
+        waiting = self._links.waiting[self.tile]
+        while (link := self._links.take(self.tile, self.clock, passed)) is None:
             waiting.append(self)
             while self in waiting:
                 yield

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
 from aisrv.xcore.core import Resource, current_core
-from aisrv.xcore.runtime import AwaitedEvent, EventParking, EventSource, Parking, Runtime
+from aisrv.xcore.runtime import AwaitedEvent, EventSource, Parking, Runtime
 from aisrv.xcore.timed_core import TimedCore
 from aisrv.xcore.waiter import Failure, Sleep, no_cleanup
 
@@ -107,7 +107,7 @@ class VerbParking(TimedParking[Any]):
         return self.wake_at(self.end_clock(), value)
 
 
-class TimedEventParking(TimedParking[Any], EventParking):
+class TimedEventParking(TimedParking[Any]):
     """Where a core waits in a select: it looks at its events when the first of them is due.
 
     What fires may be of a core that is ahead: an earlier event may yet come.
@@ -121,13 +121,20 @@ class TimedEventParking(TimedParking[Any], EventParking):
         self._clock = 0
         """The clock at which it looks."""
 
-    async def event(self, source: EventSource, *, timed: bool = False) -> Any:  # noqa: ANN401 - an event
+    async def park_for_event(
+        self,
+        verb: str,  # noqa: ARG002 - that of a select
+        source: EventSource,
+        withdraw: Callable[[], object] = no_cleanup,  # noqa: ARG002 - a select has none
+        *,
+        timed: bool = False,
+    ) -> Any:  # noqa: ANN401 - an event
         """Wait for one of the events."""
         while (chosen := await self._look(source, None, timed=timed)) is None:
             pass
         return chosen
 
-    async def event_until(self, source: EventSource, last: AwaitedEvent) -> Any:  # noqa: ANN401 - an event
+    async def park_until(self, last: AwaitedEvent, source: EventSource) -> Any:  # noqa: ANN401 - an event
         """Wait for one of the events, of which `last` is sure to come."""
         while (chosen := await self._look(source, last.due, timed=True)) is None:
             pass

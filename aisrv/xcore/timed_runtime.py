@@ -1,13 +1,14 @@
 """The runtime of a node in device time: cores start, wait and run on by its timeline."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, TypeVarTuple
 
 import trio
 
 from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.device_costs import DEFAULT_CASE_SLOTS, JOB_SLOTS, RESOURCE_SLOTS
-from aisrv.xcore.runtime import CoreOwner, EventParking, OnTrap, Parking, Runtime
+from aisrv.xcore.runtime import CoreOwner, OnTrap, Runtime
 from aisrv.xcore.switch import Switch
 from aisrv.xcore.tile_links import TileLinks
 from aisrv.xcore.timed_core import TimedCore
@@ -46,6 +47,8 @@ class TimedRuntime(Runtime):
         turns = turns_of_run()
         self.timeline: Final = Timeline(self.clock, number, core_clock_mhz, tiles, turns)
         turns.join(self.timeline)
+        self.parking = partial(TimedParking, timeline=self.timeline)
+        self.event_parking = partial(TimedEventParking, timeline=self.timeline)
         self.links: Final = TileLinks()
         """The routes between the tiles."""
 
@@ -75,6 +78,12 @@ class TimedRuntime(Runtime):
         self.timeline.charge_slots(RESOURCE_SLOTS)
         await self.timeline.settle()
 
+    async def let_others_run(self) -> None:
+        """Wait for the core's tick; outside of any core let others run."""
+        if current_core() is None:
+            await super().let_others_run()
+        await self.timeline.settle()
+
     async def default_case(self) -> None:
         """Take the time of a default case; outside of any core let others run."""
         if current_core() is None:
@@ -83,23 +92,14 @@ class TimedRuntime(Runtime):
         await self.timeline.settle()
 
     async def yield_to_others(self) -> None:
-        """Wait for the core's tick; outside of any core let others run, and time pass."""
+        """Count anew: verbs of cores take time by themselves. Outside of any core let others run."""
         if current_core() is None:
             await super().yield_to_others()
         else:
             self.verbs_at_once = 0
-            await self.timeline.settle()
 
     def verb_parks(self) -> None:
         """Count no verbs: each takes time."""
-
-    def new_parking(self) -> Parking[Any]:
-        """Create a place where a core sleeps until another wakes it, by the timeline."""
-        return TimedParking(self, self.timeline)
-
-    def new_event_parking(self) -> EventParking:
-        """Create a place where a core waits for one of several events, by the timeline."""
-        return TimedEventParking(self, self.timeline)
 
     def core_taken(self, core: Core) -> None:
         """Count a core as running: one that has no task here, too, as XUD."""

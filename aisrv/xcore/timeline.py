@@ -80,10 +80,6 @@ class Timeline:
         core = current_core()
         return core.clock if isinstance(core, TimedCore) else self.clock_at(self.ticks)
 
-    def clock_of_slowest(self) -> int:
-        """Return a clock that all cores have passed which run, or will at once."""
-        return self.clock_at(self.ticks - 1)
-
     # Charges.
 
     def slot(self, tile: int, other: int | None = None) -> int:
@@ -118,7 +114,7 @@ class Timeline:
     def settle_far(self) -> Generator[Any, Any, None]:
         """`settle`, where the running core is so far ahead that it has to."""
         core = current_core()
-        if isinstance(core, TimedCore) and self.tick_of(core.clock) > self.ticks + self.ahead:
+        if isinstance(core, TimedCore) and self.tick_of(core.clock) >= self.ticks + self.ahead:
             yield from self._sleep(core.clock, core, cancellable=False)
 
     @types.coroutine

@@ -2,12 +2,13 @@
 
 import hashlib
 import os
+import runpy
 import shutil
 import sys
 import zipfile
 from base64 import urlsafe_b64encode
+from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -21,6 +22,7 @@ if not MAKE.exists():
 
 NATIVE = "aisrv/kernels/backends/native"
 PLATFORM = "musllinux_1_2_x86_64"
+Checking = Callable[..., tuple[int, str, str]]
 
 
 def write_wheel(
@@ -47,16 +49,24 @@ def record_line(name: str, data: bytes) -> str:
     return f"{name},sha256={digest},{len(data)}\n"
 
 
-def check(*wheels: Path) -> CompletedProcess[str]:
+@pytest.fixture
+def check(capsys: pytest.CaptureFixture[str]) -> Checking:
+    """The check of wheels: its exit code, and what it prints and tells."""
     need_package("lief", "lief")
-    return run_process([sys.executable, CHECK, *wheels])
+    check_all = runpy.run_path(str(CHECK))["main"]
+
+    def run(*wheels: Path) -> tuple[int, str, str]:
+        code = check_all(*wheels)
+        return (code, *capsys.readouterr())
+
+    return run
 
 
-def complaint(wheel: Path) -> str:
+def complaint(check: Checking, wheel: Path) -> str:
     """Return what is wrong with a wheel, as it is told."""
-    done = check(wheel)
-    assert (done.returncode, done.stdout) == (1, "")
-    return done.stderr.removeprefix(f"{wheel.name}: ").rstrip("\n")
+    code, output, errors = check(wheel)
+    assert (code, output) == (1, "")
+    return errors.removeprefix(f"{wheel.name}: ").rstrip("\n")
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +88,10 @@ def library(made: Path) -> bytes:
         return wheel.read(f"{NATIVE}/_kernels.so")
 
 
-def test_a_platform_gets_a_wheel_that_is_as_it_should_be(made: Path) -> None:
+def test_a_platform_gets_a_wheel_that_is_as_it_should_be(made: Path, check: Checking) -> None:
     assert made.name == f"aisrv-1.0-py3-none-{PLATFORM}.whl"
-    done = check(made)
     size = zipfile.ZipFile(made).getinfo(f"{NATIVE}/_kernels.so").file_size
-    assert done.stdout == f"{made.name}: ELF for X86_64, {size} bytes\n"
+    assert check(made)[1] == f"{made.name}: ELF for X86_64, {size} bytes\n"
 
 
 def test_every_file_is_in_the_record(made: Path) -> None:
@@ -101,57 +110,59 @@ def test_every_file_is_in_the_record(made: Path) -> None:
     ],
 )
 def test_a_library_of_another_platform_is_refused(
-    platform: str, name: str, wrong: str, library: bytes, tmp_path: Path
+    platform: str, name: str, wrong: str, library: bytes, tmp_path: Path, check: Checking
 ) -> None:
-    assert complaint(write_wheel(tmp_path, platform, (name, library))) == wrong
+    assert complaint(check, write_wheel(tmp_path, platform, (name, library))) == wrong
 
 
-def test_a_library_that_the_platform_does_not_load_is_refused(library: bytes, tmp_path: Path) -> None:
-    wrong = complaint(write_wheel(tmp_path, "win_amd64", ("_kernels.so", library)))
+def test_a_library_that_the_platform_does_not_load_is_refused(
+    library: bytes, tmp_path: Path, check: Checking
+) -> None:
+    wrong = complaint(check, write_wheel(tmp_path, "win_amd64", ("_kernels.so", library)))
     assert wrong == f"the list of libraries is ['{NATIVE}/_kernels.so'], not ['{NATIVE}/_kernels.dll']"
 
 
-def test_a_library_that_lacks_a_function_is_refused(library: bytes, tmp_path: Path) -> None:
+def test_a_library_that_lacks_a_function_is_refused(library: bytes, tmp_path: Path, check: Checking) -> None:
     renamed = library.replace(b"aisrv_team_end\0", b"aisrv_team_fin\0")
-    wrong = complaint(write_wheel(tmp_path, PLATFORM, ("_kernels.so", renamed)))
+    wrong = complaint(check, write_wheel(tmp_path, PLATFORM, ("_kernels.so", renamed)))
     assert wrong == "the library lacks aisrv_team_end"
 
 
-def test_a_library_of_another_source_is_refused(made: Path, tmp_path: Path) -> None:
+def test_a_library_of_another_source_is_refused(made: Path, tmp_path: Path, check: Checking) -> None:
     changed = tmp_path / made.name
     shutil.copy(made, changed)
     with zipfile.ZipFile(changed, "a") as wheel:
         wheel.writestr(f"{NATIVE}/zzz.h", "\n")
-    assert complaint(changed) == "the library was compiled from another source"
+    assert complaint(check, changed) == "the library was compiled from another source"
 
 
-def test_bytes_that_are_no_library_are_refused(tmp_path: Path) -> None:
-    wrong = complaint(write_wheel(tmp_path, PLATFORM, ("_kernels.so", b"no library")))
+def test_bytes_that_are_no_library_are_refused(tmp_path: Path, check: Checking) -> None:
+    wrong = complaint(check, write_wheel(tmp_path, PLATFORM, ("_kernels.so", b"no library")))
     assert wrong == "the format of the library is unknown, not ELF"
 
 
-def test_a_pure_wheel_has_no_library(tmp_path: Path) -> None:
+def test_a_pure_wheel_has_no_library(tmp_path: Path, check: Checking) -> None:
     pure = write_wheel(tmp_path, "any", pure="true")
-    assert check(pure).stdout == f"{pure.name}: pure\n"
-    wrong = complaint(write_wheel(tmp_path, "any", ("_kernels.so", b""), pure="true"))
+    assert check(pure)[1] == f"{pure.name}: pure\n"
+    wrong = complaint(check, write_wheel(tmp_path, "any", ("_kernels.so", b""), pure="true"))
     assert wrong == f"the list of libraries is ['{NATIVE}/_kernels.so'], not []"
 
 
-def test_a_wheel_of_a_platform_is_not_pure(tmp_path: Path) -> None:
-    wrong = complaint(write_wheel(tmp_path, PLATFORM, ("_kernels.so", b""), pure="true"))
+def test_a_wheel_of_a_platform_is_not_pure(tmp_path: Path, check: Checking) -> None:
+    wrong = complaint(check, write_wheel(tmp_path, PLATFORM, ("_kernels.so", b""), pure="true"))
     assert wrong == "Root-Is-Purelib is true, not false"
 
 
-def test_tags_are_those_of_the_name(tmp_path: Path) -> None:
-    wrong = complaint(write_wheel(tmp_path, PLATFORM, tag="any"))
+def test_tags_are_those_of_the_name(tmp_path: Path, check: Checking) -> None:
+    wrong = complaint(check, write_wheel(tmp_path, PLATFORM, tag="any"))
     assert wrong == f"the list of tags in WHEEL is ['py3-none-any'], not ['py3-none-{PLATFORM}']"
 
 
-def test_one_wrong_wheel_of_several_is_named(tmp_path: Path) -> None:
+def test_one_wrong_wheel_of_several_is_named(tmp_path: Path, check: Checking) -> None:
     good, bad = write_wheel(tmp_path, "any", pure="true"), write_wheel(tmp_path, PLATFORM)
-    done = check(bad, good)
-    assert (done.returncode, done.stdout) == (1, f"{good.name}: pure\n")
-    assert done.stderr.startswith(f"{bad.name}: the list of libraries is []")
+    code, output, errors = check(bad, good)
+    assert (code, output) == (1, f"{good.name}: pure\n")
+    assert errors.startswith(f"{bad.name}: the list of libraries is []")
 
 
 def refused(*arguments: object, before: str = "pass") -> str:
@@ -188,7 +199,7 @@ def test_a_wheel_of_a_platform_is_no_pure_one(tmp_path: Path) -> None:
     assert told == f"{wheel} is not a pure wheel: CC=/bin/false makes one\n"
 
 
-def test_without_a_compiler_the_wheel_is_pure(tmp_path: Path) -> None:
+def test_without_a_compiler_the_wheel_is_pure(tmp_path: Path, check: Checking) -> None:
     """Its library comes later, for each platform; a wheel that says it is not pure would be none for all."""
     need_package("wheel", "wheel")
     native = tmp_path / NATIVE
@@ -201,4 +212,4 @@ def test_without_a_compiler_the_wheel_is_pure(tmp_path: Path) -> None:
     run_process(command, cwd=tmp_path, env=environment, check=True)
     (wheel,) = (tmp_path / "dist").iterdir()
     assert wheel.name == "aisrv-1.0-py3-none-any.whl"
-    assert check(wheel).stdout == f"{wheel.name}: pure\n"
+    assert check(wheel)[1] == f"{wheel.name}: pure\n"

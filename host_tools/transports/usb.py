@@ -53,7 +53,7 @@ _CONTROL_TIMEOUT_MS: Final = 1000
 
 _ERRORS: Final[dict[int, tuple[type[HostError], str]]] = {
     libusb1.LIBUSB_ERROR_NO_DEVICE: (DeviceGone, "the device is gone"),
-    libusb1.LIBUSB_ERROR_BUSY: (DeviceBusy, "another program has the device"),
+    libusb1.LIBUSB_ERROR_BUSY: (DeviceBusy, "it is in use by another program"),
     libusb1.LIBUSB_ERROR_ACCESS: (
         DeviceAccessDenied,
         f"no permission to use {USB_VENDOR_ID:04x}:{USB_PRODUCT_ID:04x}; on Linux a udev rule grants it",

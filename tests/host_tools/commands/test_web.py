@@ -5,15 +5,19 @@ import re
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 import pytest
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import AcceptConnection, Event, TextMessage
+from wsproto.events import Request as WsRequest
 
 from aisrv.attach.background import BackgroundDevice
 from host_tools.client import AiServer
@@ -59,15 +63,64 @@ def page(device: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
         yield device, found[1]
 
 
-def do(page: tuple[str, str], name: str, token: str = TOKEN, **values: str) -> tuple[int, str]:
+def do(
+    page: tuple[str, str],
+    name: str,
+    token: str = TOKEN,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    **values: str,
+) -> tuple[int, str]:
+    """Ask for a control: the status of the answer, and its text."""
     query = urlencode({"device": page[0], **values})
-    asked = Request(f"{page[1]}do/{name}?{query}", b"", {"X-Aisrv-Token": token}, method="POST")
+    asked = Request(f"{page[1]}do/{name}?{query}", b"", {"X-Aisrv-Token": token, **headers}, method="POST")
     try:
         with urlopen(asked, timeout=TIMEOUT) as answer:
             return answer.status, answer.read().decode().strip()
     except HTTPError as refusal:
         with refusal:
             return refusal.code, refusal.read().decode().strip()
+
+
+class Page:
+    """A page that looks at the device, as a WebSocket client of another project."""
+
+    def __init__(self, peer: socket.socket, host: str) -> None:
+        self._peer = peer
+        self._client = WSConnection(ConnectionType.CLIENT)
+        peer.sendall(self._client.send(WsRequest(host=host, target="/socket")))
+
+    def send(self, text: str) -> None:
+        self._peer.sendall(self._client.send(TextMessage(text)))
+
+    def events(self) -> Iterator[Event]:
+        while data := self._peer.recv(65536):
+            self._client.receive_data(data)
+            yield from self._client.events()
+
+
+@contextmanager
+def look(url: str, token: str = TOKEN) -> Iterator[Page]:
+    """Open the page's WebSocket, and look at the device."""
+    host = url.removeprefix("http://").rstrip("/")
+    name, _, port = host.partition(":")
+    with socket.create_connection((name, int(port)), timeout=TIMEOUT) as peer:
+        page = Page(peer, host)
+        assert isinstance(next(page.events()), AcceptConnection)
+        page.send(json.dumps({"token": token, "see": ""}))
+        yield page
+
+
+def message(page: Page, member: str) -> Any:
+    """The next message that has a member."""
+    text = ""
+    for event in page.events():
+        if isinstance(event, TextMessage):
+            text += event.data
+            if event.message_finished:
+                found, text = json.loads(text), ""
+                if member in found:
+                    return found[member]
+    raise AssertionError(f"no {member}")
 
 
 def test_the_page_is_served_with_its_modules(page: tuple[str, str]) -> None:
@@ -80,6 +133,23 @@ def test_controls_need_the_token_and_reach_the_device(page: tuple[str, str]) -> 
     assert do(page, "gpio", on="1") == (200, "done")
     assert do(page, "gpio", "wrong", on="0")[0] == 403
     assert do(page, "infer") == (409, "START_INFER: no model is loaded")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://localhost:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+    ids=str,
+)
+def test_pages_of_others_do_nothing(page: tuple[str, str], headers: dict[str, str]) -> None:
+    assert do(page, "gpio", on="0") == (200, "done")
+    assert do(page, "gpio", headers=headers, on="1")[0] == 403
+    with look(page[1]) as socket_:
+        assert message(socket_, "patch")["engines"]["0"]["gpio"][0] == 0
 
 
 @pytest.mark.parametrize("words", [["info"], ["web", "0"]])
@@ -102,6 +172,20 @@ def test_a_signal_ends_it_and_gives_the_device_back(number: int, code: int) -> N
         assert re.fullmatch(rf"aisrv-host: open {url['url']}#[-\w]{{32}}\n", errors)
         with AiServer.open(device) as server:
             assert server.id == 0x12345678
+
+
+def test_a_device_that_goes_away_ends_it_with_one_line() -> None:
+    with ExitStack() as plugged:
+        device = f"usbip:{plugged.enter_context(BackgroundDevice()).usbip_address}"
+        with serving("web", "0", "--device", device) as (process, _):
+            assert process.stderr is not None
+            url, _, token = process.stderr.readline().removeprefix("aisrv-host: open ").strip().partition("#")
+            with look(url, token) as page:
+                assert message(page, "board")["name"] == device
+                plugged.close()
+                _, errors = process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, errors.count("\n")) == (3, 1)
+    assert errors.startswith("aisrv-host: the device is gone")
 
 
 def test_a_port_in_use_is_named_with_what_helps(device: str) -> None:

@@ -159,7 +159,7 @@ def test_opening_configures_and_claims(backend: Backend) -> None:
 
 def test_a_device_in_use_is_busy_and_not_left_open(backend: Backend) -> None:
     backend.claimed = True
-    with pytest.raises(DeviceBusy, match="another program has the device"):
+    with pytest.raises(DeviceBusy, match="it is in use by another program"):
         opened(backend)
     assert backend.open_handles == 0
 

@@ -34,8 +34,8 @@ def reader(virtual: BackgroundDevice) -> Iterator[Reader]:
 
 
 @asynccontextmanager
-async def running(reader: Reader) -> AsyncIterator[HostControls]:
-    controls = HostControls("usb", reader, trio.Lock())
+async def running(reader: Reader, turn: trio.Lock | None = None) -> AsyncIterator[HostControls]:
+    controls = HostControls("usb", reader, turn or trio.Lock())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(controls.run)
         yield controls
@@ -164,6 +164,22 @@ async def test_a_device_that_is_gone_ends_the_controls_after_the_answer() -> Non
         with pytest.raises(DeviceGone):
             await controls.run()
     assert answers == ["it was unplugged"]
+
+
+async def test_commands_take_turns_with_questions() -> None:
+    turn, held = trio.Lock(), [False][:0]
+
+    class Server:
+        def infer(self) -> None:
+            held.append(turn.locked())
+
+    class Probe:
+        number = 0
+        server = Server()
+
+    async with running(Probe(), turn) as controls:  # type: ignore[arg-type]
+        assert await do(controls, "infer") == "done"
+    assert held == [True]
 
 
 async def test_a_closed_tab_cancels_no_command(reader: Reader, virtual: BackgroundDevice) -> None:

@@ -183,6 +183,8 @@ def test_the_leds_are_those_of_the_device(virtual: BackgroundDevice, reader: Rea
         reader.server.run(image.image)
         lit = [bool(reader.read().engine["leds"] >> place & 1) for place in range(4)]
         assert lit == virtual.call(levels)
+    reader.server.run(next(image.image for image in digits.test_images() if image.label == 0))
+    assert reader.read().engine["leds"] & 1
     reader.server.enable_gpio(False)
     assert reader.read().engine["leds"] == 0
 

@@ -94,6 +94,18 @@ async def test_the_state_is_the_same_object_until_something_changes() -> None:
     assert view.state(2.0)["engines"] == {"3": {"leds": 2}}
 
 
+async def test_questions_take_turns_with_commands() -> None:
+    reader, turn, held = CountingReader(), trio.Lock(), [False][:0]
+
+    def answer() -> Reading:
+        held.append(turn.locked())
+        return Reading({}, {}, ())
+
+    reader.answer = answer
+    await HostView("usb", reader, turn, PageLog()).read()  # type: ignore[arg-type]
+    assert held == [True]
+
+
 async def test_new_lines_of_the_device_go_to_the_log() -> None:
     reader = CountingReader()
     view, log = make(reader)

@@ -45,7 +45,7 @@ def trace() -> None:
 def summary(file: Path, command: str | None, all_rows: bool, as_json: bool) -> None:
     """Say who was busy, who waited for whom, and what a command waited for.
 
-    Times are those of this machine, not of the chip. Exit code 2 for a file that is no trace, or that has no
+    Times of cores are those of this machine, or of the chip with --device-time. Exit code 2 for a file that is no trace, or that has no
     such command.
 
     \b

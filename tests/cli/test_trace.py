@@ -79,6 +79,18 @@ def test_perfetto_takes_it(trace: Path, tmp_path: Path) -> None:
     assert int(str(flows[0])) > 100
 
 
+def test_with_device_time_an_inference_takes_what_is_predicted(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "digits.tflite").write_bytes(digits.model_bytes())
+    words = ("--device-time", "--trace", "t", "--", sys.executable, "program.py")
+    run_process([*AISRV, "exec", *words], cwd=tmp_path, check=True)
+    profile = run_process([*AISRV, "profile", "digits.tflite", "--json"], cwd=tmp_path, check=True)
+    ticks = json.loads(profile.stdout)["profiles"][0]["ticks"]
+    steps = json.loads(summary(tmp_path / "t", "--command", "START_INFER", "--json").stdout)["path"]["steps"]
+    waits = [each["ns"] for each in steps if each["what"] == "invoke on its interpreter"]
+    assert waits == [10 * ticks]
+
+
 def test_ctrl_c_leaves_a_ring_that_can_be_read(tmp_path: Path) -> None:
     words = ("run", "--port", "0", "--trace", "ring", "--trace-ring", "64K")
     with subprocess.Popen([*AISRV, *words], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:

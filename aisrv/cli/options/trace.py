@@ -88,7 +88,9 @@ def tracers_of(recording: "TraceRecording | None", boards: Sequence[Board]) -> S
         return ()
     names = [str(BusPlace.of(number)) for number in range(len(boards))]
     return [
-        recording.tracer(name if board.serial is None else f"{name} ({board.serial})")
+        recording.tracer(
+            name if board.serial is None else f"{name} ({board.serial})", device_time=board.device_time
+        )
         for name, board in zip(names, boards, strict=True)
     ]
 

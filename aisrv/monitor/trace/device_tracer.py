@@ -5,8 +5,7 @@ of any core does, such as a program that has a device, stands on a track of the 
 """
 
 from collections import Counter, deque
-from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from aisrv.monitor.trace.detail import Detail
 from aisrv.monitor.trace.writer import TraceWriter
@@ -19,6 +18,16 @@ from aisrv.xcore.traps import Trap
 _CORES_OF_TILE = 8
 _WAYS = (("_out", "to"), ("_call", "to"), ("_in", "from"), ("_chkct", "from"))
 """How a wait and its peer are joined, by a part of the verb's name."""
+
+
+class EventClock(Protocol):
+    """Says at which time of the trace an event is."""
+
+    def begin(self, tick: int) -> None:
+        """Note that the node is at this tick now."""
+
+    def at(self, tick: int) -> int:
+        """Return the nanoseconds since the trace began of what a core does at a tick of its node."""
 
 
 class _Flight:
@@ -36,11 +45,11 @@ class DeviceTracer(Tracer):
     """Writes the events of one node."""
 
     def __init__(
-        self, writer: TraceWriter, now: Callable[[], int], process: int, pid: int, detail: Detail
+        self, writer: TraceWriter, clock: EventClock, process: int, pid: int, detail: Detail
     ) -> None:
-        """Take the writer, its clock, and the process of the device: its track and its number, `pid`."""
+        """Take the writer, the clock of events, and the process of the device: its track, and `pid`."""
         self._writer = writer
-        self._now = now
+        self._clock = clock
         self.process: Final = process
         """Track of the device's process."""
         self._pid = pid
@@ -56,77 +65,78 @@ class DeviceTracer(Tracer):
         self._running = 0
         self._running_track = writer.counter(process, "running cores", "cores") if self._waits else 0
 
-    def tracing_began(self, node: TracedNode, *_: object) -> None:
+    def tracing_began(self, node: TracedNode, tick: int) -> None:
         """Add the cores that run already; what they are in the middle of is not known."""
+        self._clock.begin(tick)
         for core in node.cores:
             self._thread(core)
-        self._count_running(sum(core.verb is None for core in node.cores))
+        self._count_running(sum(core.verb is None for core in node.cores), tick)
 
-    def tracing_ended(self, *_: object) -> None:
+    def tracing_ended(self, _node: TracedNode, tick: int) -> None:
         """End all slices."""
         for track in (*self._threads.values(), *self._ends.values()):
-            self._end_all(track)
+            self._end_all(track, tick)
 
-    def core_started(self, core: Core, *_: object) -> None:
+    def core_started(self, core: Core, tick: int) -> None:
         """Add a thread."""
         self._thread(core)
-        self._count_running(self._running + 1)
+        self._count_running(self._running + 1, tick)
 
-    def core_ended(self, core: Core, *_: object) -> None:
+    def core_ended(self, core: Core, tick: int) -> None:
         """End the slices of a core."""
-        self._end_all(self._thread(core))
+        self._end_all(self._thread(core), tick)
         self._threads.pop(core)
         del self._waiting[core]
-        self._count_running(self._running - 1)
+        self._count_running(self._running - 1, tick)
 
-    def core_trapped(self, core: Core, trap: Trap, *_: object) -> None:
+    def core_trapped(self, core: Core, trap: Trap, tick: int) -> None:
         """Mark a trap."""
         self._writer.instant(
-            self._thread(core), self._now(), f"trap {trap.kind.name}", "trap", {"reason": str(trap)}
+            self._thread(core), self._clock.at(tick), f"trap {trap.kind.name}", "trap", {"reason": str(trap)}
         )
 
-    def verb_began(self, core: Core | None, verb: str, resource: Resource, *_: object) -> None:
+    def verb_began(self, core: Core | None, verb: str, resource: Resource, tick: int) -> None:
         """Begin a slice in full detail."""
         if self._verbs and core is not None:
-            self._writer.begin(self._thread(core), self._now(), f"{verb} on {resource.name}", "verb")
+            self._writer.begin(self._thread(core), self._clock.at(tick), f"{verb} on {resource.name}", "verb")
 
-    def verb_ended(self, core: Core | None, *_: object) -> None:
+    def verb_ended(self, core: Core | None, _verb: str, _resource: Resource, tick: int) -> None:
         """End it."""
         if self._verbs and core is not None:
-            self._writer.end(self._thread(core), self._now())
+            self._writer.end(self._thread(core), self._clock.at(tick))
 
-    def waits(self, core: Core, verb: str, resource: Resource, *_: object) -> None:
+    def waits(self, core: Core, verb: str, resource: Resource, tick: int) -> None:
         """Begin a slice with the name of who could end the wait."""
         if self._waits:
             self._waiting[core] += 1
-            self._writer.begin(self._thread(core), self._now(), self._name(verb, resource), "wait")
-            self._count_running(self._running - 1)
+            self._writer.begin(self._thread(core), self._clock.at(tick), self._name(verb, resource), "wait")
+            self._count_running(self._running - 1, tick)
 
-    def woken(self, core: Core, *_: object) -> None:
+    def woken(self, core: Core, tick: int) -> None:
         """End it, with the name of who did."""
         if not self._waiting[core]:  # the wait began before the trace
             return
         self._waiting[core] -= 1
         waker = current_core()  # the hook runs in the task that wakes
         by = {} if waker in (None, core) else {"woken by": str(waker)}
-        self._writer.end(self._thread(core), self._now(), by)
-        self._count_running(self._running + 1)
+        self._writer.end(self._thread(core), self._clock.at(tick), by)
+        self._count_running(self._running + 1, tick)
 
-    def command_began(self, core: Core | None, command: str, end: TracedEnd, *_: object) -> None:
+    def command_began(self, core: Core | None, command: str, end: TracedEnd, tick: int) -> None:
         """Begin the slice of a command."""
         self._writer.begin(
             self._track(core, end),
-            self._now(),
+            self._clock.at(tick),
             command,
             "command",
             {"came to": end.name} if self._runs else {},
         )
 
-    def command_ended(self, core: Core | None, _command: str, end: TracedEnd, *_: object) -> None:
+    def command_ended(self, core: Core | None, _command: str, end: TracedEnd, tick: int) -> None:
         """End it."""
-        self._writer.end(self._track(core, end), self._now())
+        self._writer.end(self._track(core, end), self._clock.at(tick))
 
-    def output(self, end: TracedEnd, run: Run, *_: object) -> None:
+    def output(self, end: TracedEnd, run: Run, tick: int) -> None:
         """Begin the arrow of a run."""
         if not self._runs or end.destination is None:
             return
@@ -135,18 +145,18 @@ class DeviceTracer(Tracer):
         flow = self._writer.next_flow()
         flight.runs.append([flow, tokens])
         flight.tokens += tokens
-        now = self._now()
+        now = self._clock.at(tick)
         name = f"control {run}" if isinstance(run, int) else "output"
         self._writer.instant(self._track(end.user, end), now, name, "run", {"tokens": tokens}, flow=flow)
         self._count_tokens(flight, end.destination, now)
 
-    def input(self, end: TracedEnd, run: Run, *_: object) -> None:
+    def input(self, end: TracedEnd, run: Run, tick: int) -> None:
         """End the arrows of the runs that are taken out."""
         if not self._runs:
             return
         tokens = 1 if isinstance(run, int) else len(run)
         flight = self._flight(end.resource_id)
-        now = self._now()
+        now = self._clock.at(tick)
         left = tokens
         while left and flight.runs:
             first = flight.runs[0]
@@ -160,7 +170,7 @@ class DeviceTracer(Tracer):
                 self._writer.instant(track, now, "input", "run", {"tokens": taken}, last_flow=first[0])
         self._count_tokens(flight, end.resource_id, now)
 
-    def withdrawn(self, end: TracedEnd, count: int, *_: object) -> None:
+    def withdrawn(self, end: TracedEnd, count: int, tick: int) -> None:
         """Forget the last tokens that an end sent, whose arrows end nowhere."""
         if not self._runs or end.destination is None:
             return
@@ -173,7 +183,7 @@ class DeviceTracer(Tracer):
             flight.tokens -= taken
             if not last[1]:
                 flight.runs.pop()
-        now = self._now()
+        now = self._clock.at(tick)
         self._writer.instant(self._track(end.user, end), now, "withdrawn", "run")
         self._count_tokens(flight, end.destination, now)
 
@@ -220,10 +230,10 @@ class DeviceTracer(Tracer):
             flight = self._flights[resource_id] = _Flight()
         return flight
 
-    def _count_running(self, running: int) -> None:
+    def _count_running(self, running: int, tick: int) -> None:
         self._running = running
         if self._waits:
-            self._writer.count(self._running_track, self._now(), running)
+            self._writer.count(self._running_track, self._clock.at(tick), running)
 
     def _count_tokens(self, flight: _Flight, resource_id: int, now: int) -> None:
         if self._verbs:
@@ -233,6 +243,6 @@ class DeviceTracer(Tracer):
                 )
             self._writer.count(flight.track, now, flight.tokens)
 
-    def _end_all(self, track: int) -> None:
+    def _end_all(self, track: int, tick: int) -> None:
         while self._writer.depth(track):
-            self._writer.end(track, self._now())
+            self._writer.end(track, self._clock.at(tick))

@@ -17,6 +17,7 @@ from phy.usb.bus import HostPort
 
 SECOND: Final = 10**9
 """Nanoseconds."""
+TICK_NS: Final = 10
 
 
 class TraceClock:
@@ -30,6 +31,36 @@ class TraceClock:
         return round((trio.current_time() - self._start) * SECOND)
 
 
+class LiveTime:
+    """An `EventClock` for devices whose cores take no time: an event is when it comes."""
+
+    def __init__(self, clock: TraceClock) -> None:
+        self._clock = clock
+
+    def begin(self, tick: int) -> None:
+        """Need nothing: every event asks for itself."""
+
+    def at(self, tick: int) -> int:  # noqa: ARG002 - cores have no time of their own
+        """Return the time now."""
+        return self._clock.now()
+
+
+class ChipTime:
+    """An `EventClock` for devices in device time: an event is at its core's tick, of 10 ns."""
+
+    def __init__(self, clock: TraceClock) -> None:
+        self._clock = clock
+        self._origin = 0
+
+    def begin(self, tick: int) -> None:
+        """Note when tick 0 of the node was."""
+        self._origin = self._clock.now() - TICK_NS * tick
+
+    def at(self, tick: int) -> int:
+        """Return when that tick is; the core may be ahead of the time now."""
+        return max(0, self._origin + TICK_NS * tick)
+
+
 class TraceRecording:
     """A context manager, in a Trio task: it has a tracer for each device, and ends the trace."""
 
@@ -41,10 +72,12 @@ class TraceRecording:
         self._clock = TraceClock()
         self._tracers: list[DeviceTracer] = []
 
-    def tracer(self, name: str) -> DeviceTracer:
-        """Return the tracer of one more device, which is called `name`."""
-        process = self._writer.process(len(self._tracers) + 1, name)
-        tracer = DeviceTracer(self._writer, self._clock.now, process, len(self._tracers) + 1, self._detail)
+    def tracer(self, name: str, *, device_time: bool = False) -> DeviceTracer:
+        """Return the tracer of one more device, which is called `name`, and whether it takes the chip's time."""
+        number = len(self._tracers) + 1
+        clock = ChipTime(self._clock) if device_time else LiveTime(self._clock)
+        process = self._writer.process(number, name)
+        tracer = DeviceTracer(self._writer, clock, process, number, self._detail)
         self._tracers.append(tracer)
         return tracer
 

@@ -11,6 +11,7 @@ from trio.testing import MockClock
 from aisrv.monitor.trace.detail import Detail
 from aisrv.monitor.trace.device_tracer import DeviceTracer
 from aisrv.monitor.trace.reading import Slice, TraceReader
+from aisrv.monitor.trace.recording import ChipTime, LiveTime, TraceClock
 from aisrv.monitor.trace.sinks import FileSink
 from aisrv.monitor.trace.writer import TraceWriter
 from aisrv.xcore.chanend import ChanEnd
@@ -20,6 +21,19 @@ from aisrv.xcore.timer import Timer
 from tests.support.trace_processor import query
 
 PERIOD = 1_000
+
+
+class At:
+    """An event clock that stands still."""
+
+    def __init__(self, time: int) -> None:
+        self._time = time
+
+    def begin(self, tick: int) -> None:
+        """Need nothing."""
+
+    def at(self, _tick: int) -> int:
+        return self._time
 
 
 async def producer(c: ChanEnd, timer: Timer) -> None:
@@ -44,13 +58,10 @@ def record(path: Path, detail: Detail) -> None:
     """Trace a producer that is slow, and a consumer."""
 
     async def main() -> None:
-        start = trio.current_time()
         with FileSink(path) as sink:
             writer = TraceWriter(sink, unit_ns=1)
             process = writer.process(1, "device")
-            tracer = DeviceTracer(
-                writer, lambda: round((trio.current_time() - start) * 1e9), process, 1, detail
-            )
+            tracer = DeviceTracer(writer, LiveTime(TraceClock()), process, 1, detail)
             async with open_node() as node:
                 with node.tracing(tracer):
                     await words(node)
@@ -133,7 +144,7 @@ def test_a_trap_is_marked_with_its_reason(tmp_path: Path) -> None:
     async def main() -> None:
         with FileSink(tmp_path / "t") as sink:
             writer = TraceWriter(sink, unit_ns=1)
-            tracer = DeviceTracer(writer, lambda: 5, writer.process(1, "d"), 1, Detail.RUNS)
+            tracer = DeviceTracer(writer, At(5), writer.process(1, "d"), 1, Detail.RUNS)
             async with open_node(on_trap="halt") as node:
                 with node.tracing(tracer):
                     core = node.tiles[0].start(bad, node.tiles[0].allocate_chanend())
@@ -168,7 +179,7 @@ def test_a_traced_run_is_the_run(seed: int, tmp_path: Path) -> None:
                 writer = TraceWriter(stack.enter_context(FileSink(tmp_path / "t")), unit_ns=1)
                 async with open_node(seed=seed) as node:
                     if detail is not None:
-                        tracer = DeviceTracer(writer, lambda: 0, writer.process(1, "d"), 1, detail)
+                        tracer = DeviceTracer(writer, At(0), writer.process(1, "d"), 1, detail)
                         stack.enter_context(node.tracing(tracer))
                     for number in range(3):
                         a, b = node.channel(*node.tiles)
@@ -189,7 +200,7 @@ def test_withdrawn_tokens_have_no_arrow(tmp_path: Path) -> None:
     async def main() -> None:
         with FileSink(tmp_path / "t") as sink:
             writer = TraceWriter(sink, unit_ns=1)
-            tracer = DeviceTracer(writer, lambda: 0, writer.process(1, "d"), 1, Detail.RUNS)
+            tracer = DeviceTracer(writer, At(0), writer.process(1, "d"), 1, Detail.RUNS)
             async with open_node() as node:
                 a, b = node.channel(*node.tiles)
                 with node.tracing(tracer):
@@ -199,3 +210,14 @@ def test_withdrawn_tokens_have_no_arrow(tmp_path: Path) -> None:
                 node.stop()
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+def test_in_device_time_an_event_is_at_its_tick() -> None:
+    async def main() -> list[int]:
+        clock = ChipTime(TraceClock())
+        await trio.sleep(1)
+        clock.begin(40)  # a second after the trace began
+        return [clock.at(tick) for tick in (40, 41, 1_040, 0)]
+
+    at = trio.run(main, clock=MockClock(autojump_threshold=0))
+    assert at == [1_000_000_000, 1_000_000_010, 1_000_010_000, 999_999_600]

@@ -45,8 +45,8 @@ def trace() -> None:
 def summary(file: Path, command: str | None, all_rows: bool, as_json: bool) -> None:
     """Say who was busy, who waited for whom, and what a command waited for.
 
-    Times of cores are those of this machine, or of the chip with --device-time. Exit code 2 for a file that is no trace, or that has no
-    such command.
+    Times of cores are those of this machine, or of the chip with --device-time. Exit code 2 for a file that
+    is no trace, or that has no such command.
 
     \b
     Examples:

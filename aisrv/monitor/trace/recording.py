@@ -73,7 +73,7 @@ class TraceRecording:
         self._tracers: list[DeviceTracer] = []
 
     def tracer(self, name: str, *, device_time: bool = False) -> DeviceTracer:
-        """Return the tracer of one more device, which is called `name`, and whether it takes the chip's time."""
+        """Return the tracer of one more device by its `name`, and whether it takes the chip's time."""
         number = len(self._tracers) + 1
         clock = ChipTime(self._clock) if device_time else LiveTime(self._clock)
         process = self._writer.process(number, name)

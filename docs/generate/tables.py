@@ -7,6 +7,7 @@ from typing import Final
 from aisrv.cli.main import main as aisrv
 from docs.generate.code_map import code_map
 from docs.generate.command_lines import linux_commands, program
+from docs.generate.device_costs import device_cost_table
 from docs.generate.kernel_operators import operator_table
 from docs.generate.settings_keys import board_keys, pack_keys, suite_keys, sweep_keys
 from docs.generate.wires import (
@@ -51,4 +52,5 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "jacdac": jacdac_tables,
     "code-map": code_map,
     "kernel-operators": operator_table,
+    "device-costs": device_cost_table,
 }

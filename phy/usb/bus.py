@@ -23,7 +23,10 @@ Endpoint = InEndpoint | OutEndpoint
 class ControlUrb:
     """A control transfer: its SETUP packet, the data of its OUT stage, and `complete(status, data)`."""
 
-    __slots__ = ("_complete", "data", "setup")
+    __slots__ = ("_complete", "data", "setup", "submitted")
+
+    submitted: int
+    """Clock at which the host submitted it; only in device time."""
 
     def __init__(
         self, setup: SetupPacket, data: bytes, complete: Callable[[TransferStatus, bytes], None]

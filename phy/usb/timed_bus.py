@@ -41,6 +41,10 @@ class TimedUsbBus(UsbBus):
         self._free = 0
         """Clock at which the last control transfer ends."""
 
+    def submit_control(self, urb: ControlUrb) -> None:
+        urb.submitted = self.wires.timeline.now()
+        super().submit_control(urb)
+
     async def get_setup(self) -> ControlUrb:
         """Wait for a control transfer, after the one before has ended."""
         timeline = self.wires.timeline
@@ -55,7 +59,7 @@ class TimedUsbBus(UsbBus):
         """End a control transfer that began now with the time that its data take."""
         timeline = self.wires.timeline
         nbytes = max(len(request.data), min(len(data), request.setup.length))
-        self._free = timeline.now() + timeline.clocks(usb_control_ticks(nbytes))
+        self._free = max(timeline.now(), request.submitted) + timeline.clocks(usb_control_ticks(nbytes))
         self._crossing.end_at(self._free, lambda ended: request.finish(ended, data), status)
 
     def reset(self) -> None:

@@ -35,9 +35,14 @@ class TimedWires:
         self.awaited = 0
         """Clocks so far in which a task was ready, and the host was not."""
 
-    def cross(self, nbytes: int) -> int:
-        """Begin a transaction of some bytes as soon as the bus is free; return the clock at its end."""
-        begin = max(self._free, self.timeline.now())
+    def cross(self, nbytes: int, submitted: int) -> int:
+        """Begin a transaction of some bytes as soon as the bus is free; return the clock at its end.
+
+        It does not begin before the host has `submitted` its request, however late the task is.
+        """
+        ready = max(self._free, self.timeline.now())
+        begin = max(ready, submitted)
+        self.awaited += begin - ready
         self._free = begin + self.timeline.clocks(usb_transaction_ticks(nbytes))
         self.crossing += self._free - begin
         return self._free
@@ -79,7 +84,18 @@ class TimedOutEndpoint(OutEndpoint):
         self._firmware: TimedParking[Any] = TimedParking(wires.runtime, wires.timeline)
         self._ended: list[OutUrb] = []
         self._zero_packet_comes = False
+        self._submitted = 0
+        """Clock of the request of which the last packet is."""
         self._crossing = Crossing(wires, address)
+
+    def submit(self, urb: OutUrb) -> None:
+        urb.submitted = self._wires.timeline.now()
+        super().submit(urb)
+
+    def data_arrived(self) -> None:
+        if self._urbs:
+            self._urbs[-1].submitted = self._wires.timeline.now()
+        super().data_arrived()
 
     async def get_buffer(self, limit: int = PACKET_SIZE) -> Packets:  # noqa: ARG002 - one packet at a time
         """Take the next packet."""
@@ -92,7 +108,7 @@ class TimedOutEndpoint(OutEndpoint):
             packets = await super().get_buffer(PACKET_SIZE)
             self._wires.awaited += self._wires.timeline.now() - ready
         self._zero_packet_comes = packets.short and len(packets.data) == PACKET_SIZE
-        end = self._wires.cross(len(packets.data))
+        end = self._wires.cross(len(packets.data), self._submitted)
         if self._zero_packet_comes:
             packets.short = False
         else:
@@ -115,6 +131,11 @@ class TimedOutEndpoint(OutEndpoint):
     def _wait(self, verb: str) -> Awaitable[Any]:
         return self._firmware.park(verb, self, self._forget, timed=True)
 
+    def _take(self, limit: int) -> tuple[Packets | None, list[OutUrb]]:
+        if self._urbs:
+            self._submitted = self._urbs[0].submitted
+        return super()._take(limit)
+
     def _end(self, urbs: list[OutUrb]) -> None:
         self._ended += urbs
 
@@ -127,7 +148,13 @@ class TimedInEndpoint(InEndpoint):
         self._wires = wires
         self._firmware: TimedParking[Any] = TimedParking(wires.runtime, wires.timeline)
         self._ended: list[tuple[InUrb, TransferStatus]] = []
+        self._submitted = 0
+        """Clock of the request that takes the packet."""
         self._crossing = Crossing(wires, address)
+
+    def submit(self, urb: InUrb) -> None:
+        urb.submitted = self._wires.timeline.now()
+        super().submit(urb)
 
     async def set_buffer(self, data: bytes, *, last: bool = True) -> None:
         """Send packets one by one; see `InEndpoint.set_buffer`."""
@@ -145,7 +172,7 @@ class TimedInEndpoint(InEndpoint):
         ready = timeline.now()
         await super().set_buffer(data, last=last)
         self._wires.awaited += timeline.now() - ready
-        end = self._wires.cross(len(data))
+        end = self._wires.cross(len(data), self._submitted)
         ended, self._ended = self._ended, []
         for urb, status in ended:
             self._crossing.end_at(end, urb.finish, status)
@@ -160,6 +187,11 @@ class TimedInEndpoint(InEndpoint):
 
     def _wait(self, verb: str) -> Awaitable[Any]:
         return self._firmware.park(verb, self, self._forget, timed=True)
+
+    def _send(self) -> None:
+        if self._urbs:
+            self._submitted = self._urbs[0].submitted
+        super()._send()
 
     def _end(self, urb: InUrb, status: TransferStatus) -> None:
         self._ended.append((urb, status))

@@ -40,7 +40,20 @@ class OutUrb:
     ends data of whole packets with an empty one.
     """
 
-    __slots__ = ("_complete", "_offset", "_pieces", "_received", "done", "length", "taken", "zero_packet")
+    __slots__ = (
+        "_complete",
+        "_offset",
+        "_pieces",
+        "_received",
+        "done",
+        "length",
+        "submitted",
+        "taken",
+        "zero_packet",
+    )
+
+    submitted: int
+    """Clock at which the host submitted it, or its latest data; only in device time."""
 
     def __init__(
         self, length: int, complete: Callable[[TransferStatus, int], None], *, zero_packet: bool = False
@@ -112,7 +125,10 @@ class InUrb:
     Data of more than LARGE_BYTES are a view of memory of their own, which no step copies as a whole.
     """
 
-    __slots__ = ("_complete", "_pages", "_parts", "filled", "length")
+    __slots__ = ("_complete", "_pages", "_parts", "filled", "length", "submitted")
+
+    submitted: int
+    """Clock at which the host submitted it; only in device time."""
 
     def __init__(self, length: int, complete: Callable[[TransferStatus, bytes | memoryview], None]) -> None:
         self.length: Final = length

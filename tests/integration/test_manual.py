@@ -10,7 +10,8 @@ from tests.support.paths import ROOT
 from tests.support.programs import missing
 
 TUTORIALS = sorted((ROOT / "docs/start").glob("*.md"))
-EXAMPLES = [ROOT / "docs/guides" / f"{name}.md" for name in ("jacdac", "relocatable", "run-graphs")]
+GUIDES = ("device-time", "jacdac", "relocatable", "run-graphs")
+EXAMPLES = [ROOT / "docs/guides" / f"{name}.md" for name in GUIDES]
 INSIDE = [ROOT / "docs/inside/tracer.md"]
 PAGES = [ROOT / "README.md", *TUTORIALS, *EXAMPLES, *INSIDE]
 RUN_OR_READ = {"console", "sh", "text"}

@@ -10,7 +10,7 @@ import trio
 
 from aisrv.protocol.commands import Command, Status
 from aisrv.xcore.node import Node, open_node
-from aisrv.xcore.timed_classes import TIMED
+from aisrv.xcore.timed_classes import TIMED, timeline_of
 from aisrv.xcore.timed_runtime import TimedRuntime
 from phy.spi.bus import LARGEST_MESSAGE, SpiError, SpiTransfer
 from phy.spi.shared_memory import SharedMemory
@@ -157,3 +157,20 @@ def test_a_release_takes_chip_select_alone() -> None:
             return ends
 
     assert on_virtual_time(main) == [30 + 80 + 10, 2 * (30 + 80 + 10)]
+
+
+def test_a_read_sees_what_a_core_does_at_its_tick() -> None:
+    async def main() -> bytes:
+        async with bench() as each:
+            each.memory.status = Status.BUSY
+            timeline = timeline_of(each.node.runtime)
+            assert timeline is not None
+
+            async def finish() -> None:
+                await timeline.wait_until(timeline.clock_at(SAMPLED))
+                each.memory.status = Status.OKAY
+
+            each.node.tiles[1].start(finish, name="finish")
+            return (await each.message(SpiTransfer(STATUS)))[0]
+
+    assert on_virtual_time(main) == bytes(7)

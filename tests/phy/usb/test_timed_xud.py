@@ -15,6 +15,7 @@ from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
 from aisrv.xcore.device_costs import USB_TURN_TICKS, usb_transaction_ticks
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.timed_classes import TIMED
+from aisrv.xcore.timed_core import TimedCore
 from aisrv.xcore.timed_runtime import TimedRuntime
 from phy.usb.timed_xud import TimedInEndpoint, TimedOutEndpoint, TimedWires
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
@@ -221,3 +222,17 @@ def test_both_endpoints_share_the_wires() -> None:
     first, second = on_virtual_time(main).ends
     assert sorted((first[0], second[0])) == [TURN + 114, TURN + 114 + 962]
     assert math.isfinite(first[0])
+
+
+def test_a_task_that_is_late_takes_no_request_before_it_was_submitted() -> None:
+    async def main() -> Bench:
+        async with bench() as each:
+            core = each.node.tiles[0].start(each.sink, name="sink")
+            await trio.sleep(0.001)
+            each.write(b"abc")
+            assert isinstance(core, TimedCore)
+            core.clock = 0  # as if the machine had been late
+            await trio.sleep(1)
+        return each
+
+    assert on_virtual_time(main).ends == [(100_000 + 114, TransferStatus.OKAY)]

@@ -8,8 +8,6 @@ import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 import aisrv.engine.acquisition
 import aisrv.engine.models  # noqa: F401 - they make their functions handlers
 from aisrv.engine.handlers import (
@@ -28,6 +26,7 @@ from aisrv.protocol.engine_channel import RESET_VARIABLES, set_command, set_larg
 from aisrv.protocol.memory_map import MemoryMap
 from aisrv.xcore.array import Array
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.runtime import let_others_run
 from aisrv.xcore.tokens import WORD_BYTES
 from aisrv.xcore.traced import traced_wait
 
@@ -200,7 +199,7 @@ async def infer(engine: AIEngine) -> None:
     engine.inferences += 1
     if engine.inference.output_count:
         for _ in engine.gpio.update_in_steps(engine.inference.output(0)):
-            await trio.lowlevel.checkpoint()
+            await let_others_run()
     if engine.chain is not None:
         await _push_outputs(engine, engine.chain)
 

@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING, Final, Self
 
-import trio
-
 from aisrv.engine.debug_log import DebugLog
 from aisrv.engine.gpio import Gpio
 from aisrv.inference.engine import InferenceEngine
@@ -11,6 +9,7 @@ from aisrv.inference.errors import InferenceError, InvokeError, ModelError
 from aisrv.protocol.commands import STATUS_ERRORS, AcquireMode, Spec, Status, command_name
 from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED, Watcher
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.runtime import let_others_run
 from flash_server.protocol import FlashReadError
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ class AIEngine:
         target = self.inference.input(number)
         for at in range(0, len(data), COPIED_BYTES):
             if at:
-                await trio.lowlevel.checkpoint()
+                await let_others_run()
             piece = data[at : at + COPIED_BYTES]
             target[at : at + len(piece)] = piece
 

@@ -321,6 +321,15 @@ current_runtime: Final = _running_in.get
 """Return the runtime of the node whose core the running task is, None outside of any core."""
 
 
+async def let_others_run() -> None:
+    """Let other tasks run in the middle of long work, as the node of the running core does that."""
+    runtime = current_runtime()
+    if runtime is None:
+        await trio.lowlevel.checkpoint()
+    else:
+        await runtime.let_others_run()
+
+
 class AwaitedEvent(Protocol):
     """An event that is sure to come."""
 

@@ -8,6 +8,8 @@ import pytest
 import trio
 import trio.testing
 
+from aisrv import digits
+from aisrv.protocol.commands import Command
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.core import current_core
@@ -17,6 +19,7 @@ from aisrv.xcore.timed_classes import TIMED, timeline_of
 from aisrv.xcore.timed_parking import TimedParking
 from aisrv.xcore.waiter import Waiter
 from tests.support.amounts import amount
+from tests.support.device_time import SpiHost, UsbHost, on_virtual_time, ticks, timed_device
 from tests.support.timed_node import core_clock
 
 Outcome = list[Any]
@@ -126,8 +129,7 @@ def test_one_wake_up_past_the_timeline_is_noticed() -> None:
 class Scheduled(trio.abc.Instrument):
     """Notes the cores that Trio runs on though they had no turn."""
 
-    def __init__(self, node: Any) -> None:
-        self.node = node
+    def __init__(self) -> None:
         self.past: set[str] = set()
         self.turns = 0
 
@@ -172,7 +174,7 @@ def test_a_wait_of_a_core_past_the_timeline_is_found(past: str) -> None:
                 await select(timer.after(100))
                 event.set()
 
-            watch = Scheduled(node)
+            watch = Scheduled()
             trio.lowlevel.add_instrument(watch)
             node.tiles[0].start(out)
             node.tiles[1].start(take)
@@ -181,6 +183,51 @@ def test_a_wait_of_a_core_past_the_timeline_is_found(past: str) -> None:
 
     found = trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
     assert found == (set() if past == "nothing" else {"out"})
+
+
+def _device_run(seed: int) -> tuple[list[Any], set[str]]:
+    """What a host on USB and one on SPI see of a device, and its cores that waited past the timeline."""
+
+    async def main() -> tuple[list[Any], set[str]]:
+        notes: list[Any] = []
+        async with timed_device(digits.model_bytes()) as device:
+            watch = Scheduled()
+            trio.lowlevel.add_instrument(watch)
+            size = len(device.engines[0].inference.input(0))
+
+            async def usb() -> None:
+                host = UsbHost(device)
+                for turn in range(2):
+                    await host.cycle(bytes((turn,)) * size)
+                    notes.append(("usb", host.data, *host.ends))
+
+            async def spi() -> None:
+                host = SpiHost(device, 10_000_000)
+                for turn in range(2):
+                    await host.set(Command.SET_INPUT_TENSOR, bytes((5 + turn,)) * size)
+                    await host.infer()
+                    notes.append(("spi", await host.read(Command.GET_OUTPUT_TENSOR, 12), ticks(device)))
+
+            async with trio.open_nursery() as hosts:
+                hosts.start_soon(usb)
+                hosts.start_soon(spi)
+            trio.lowlevel.remove_instrument(watch)
+            assert watch.turns > 300
+        return [*sorted(notes), trio.current_time()], watch.past
+
+    with (
+        patch("trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING", True),
+        patch("trio._core._run._r", Random(seed)),
+    ):
+        return on_virtual_time(main)
+
+
+@pytest.mark.in_full
+def test_a_device_does_the_same_in_whatever_order_and_waits_by_the_timeline_alone() -> None:
+    first, past = _device_run(0)
+    assert past == set()
+    for seed in range(1, amount(100, every_day=4)):
+        assert _device_run(seed) == (first, set()), seed
 
 
 def test_nodes_at_one_tick_go_by_their_number() -> None:

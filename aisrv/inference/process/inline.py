@@ -7,8 +7,6 @@ Nothing protects this process here: a model that crashes an interpreter crashes 
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-import trio
-
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import (
     InPlaceInterpreter,
@@ -26,6 +24,7 @@ from aisrv.inference.interpreter import (
 from aisrv.inference.process.tensor_memory import TensorMemory
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import EngineKind, default_kind
+from aisrv.xcore.runtime import let_others_run
 
 T = TypeVar("T")
 
@@ -49,12 +48,12 @@ class InlineInterpreter(TensorMemory):
 
     async def compute(self, function: Callable[[], T]) -> T:
         """Call a `function` here and now: no other task runs meanwhile."""
-        await trio.lowlevel.checkpoint()
+        await let_others_run()
         return function()
 
     async def load(self, model: ModelBytes, arena_bytes: int, in_place: InPlaceModel | None = None) -> None:
         """Load a model, or none if it raises ModelError; it may use an arena of `arena_bytes`."""
-        await trio.lowlevel.checkpoint()
+        await let_others_run()
         self._release()
         try:
             interpreter = create_interpreter(self._kind)
@@ -72,7 +71,7 @@ class InlineInterpreter(TensorMemory):
 
     async def invoke(self) -> None:
         """Run the model once on the inputs as they are. Raises InvokeError."""
-        await trio.lowlevel.checkpoint()
+        await let_others_run()
         if self._interpreter is None:
             raise InvokeError("no model is loaded")
         if self._in_place is not None and self._changes != self._in_place.changes:
@@ -85,7 +84,7 @@ class InlineInterpreter(TensorMemory):
 
     async def reset_variables(self) -> None:
         """Load the model into a new interpreter, whose variables have their first values."""
-        await trio.lowlevel.checkpoint()
+        await let_others_run()
         if self._interpreter is not None:
             self._interpreter = create_interpreter(self._kind)
             _load(self._interpreter, self._model, self._arena_bytes, self._in_place)
@@ -93,7 +92,7 @@ class InlineInterpreter(TensorMemory):
     async def close(self) -> None:
         """Unload the model. Views of its tensors stay readable."""
         self._release()
-        await trio.lowlevel.checkpoint()
+        await let_others_run()
 
     def _release(self) -> None:
         self._interpreter = None

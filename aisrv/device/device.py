@@ -104,7 +104,7 @@ class Device:
         """
 
         async def until_failure() -> None:
-            await self.usb.wait_unplugged()
+            await self.usb.wait_failed()
             waiting.cancel_scope.cancel()
 
         async with trio.open_nursery() as waiting:

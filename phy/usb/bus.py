@@ -82,7 +82,7 @@ class HostPort(Protocol):
 
     @property
     def has_failed(self) -> bool:
-        """Whether the device has left the bus for good."""
+        """Whether the device is off the bus: it failed, or its cable is out."""
 
     async def wait_unplugged(self) -> None:
         """Wait until the device leaves the bus by itself. `reset` brings it back, unless it has failed."""
@@ -106,6 +106,7 @@ class UsbBus:
         self._control: deque[ControlUrb] = deque()
         self._ep0: Waiter[ControlUrb] = Waiter()
         self._unplugged = trio.Event()
+        self._failed = trio.Event()
 
     # The host's side.
 
@@ -162,17 +163,31 @@ class UsbBus:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the device has left the bus for good."""
+        """Whether the device is off the bus: it failed, or its cable is out."""
         return self._unplugged.is_set()
 
     async def wait_unplugged(self) -> None:
-        """Wait until the device fails, the one way in which it leaves its bus."""
+        """Wait until the device fails, or its cable is pulled."""
         await self._unplugged.wait()
+
+    async def wait_failed(self) -> None:
+        """Wait until the device fails."""
+        await self._failed.wait()
 
     def fail(self) -> None:
         """Leave the bus for good: transfers in progress end, and so do later ones."""
+        self._failed.set()
+        self.unplug()
+
+    def unplug(self) -> None:
+        """Pull the cable: transfers in progress end, and so do later ones until `plug`."""
         self._unplugged.set()
         self.reset()
+
+    def plug(self) -> None:
+        """Put the cable in again; nothing for a device that failed, or whose cable is in."""
+        if self._unplugged.is_set() and not self._failed.is_set():
+            self._unplugged = trio.Event()
 
     # The firmware's side.
 

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from aisrv import digits
 from host_tools.client import AiServer
+from host_tools.errors import HostError
 from tests.integration.test_browser import chromium
 from tests.support.programs import running
 
@@ -118,6 +119,22 @@ def test_a_model_and_a_run_from_the_page(shown: Shown, tmp_path: Path) -> None:
         {"name": "digits.tflite", "mimeType": "", "buffer": digits.model_bytes()}
     )
     expect(page.get_by_text("model: done")).to_be_visible()
+    page.close()
+
+
+def test_a_pulled_cable_takes_the_device_from_its_hosts(shown: Shown) -> None:
+    page = shown.page()
+    pull, put = (page.get_by_role("button", name=name) for name in ("Pull the cable", "Plug it in"))
+    expect(put).to_be_disabled()
+    pull.click()
+    expect(put).to_be_enabled()
+    with pytest.raises(HostError), AiServer.open(shown.device, timeout=5):
+        pass
+    put.focus()
+    page.keyboard.press("Enter")
+    expect(pull).to_be_enabled()
+    with AiServer.open(shown.device, timeout=20) as server:
+        assert server.input_length(0) == 64
     page.close()
 
 

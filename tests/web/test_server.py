@@ -341,6 +341,14 @@ async def test_a_reset_of_the_bus_reaches_it() -> None:
         assert await page.do("reset") == (200, "done")
 
 
+async def test_the_cable_is_pulled_and_put_in_again() -> None:
+    async with served() as page:
+        assert await page.do("unplug") == (200, "done")
+        assert page.device.usb.has_failed
+        assert await page.do("plug") == (200, "done")
+        assert not page.device.usb.has_failed
+
+
 def test_each_control_has_a_command_or_an_action() -> None:
     for name, control in CONTROLS.items():
         assert (control.command is None) is (control.action is not None), name

@@ -71,6 +71,8 @@ CONTROLS: Final[Mapping[str, Control]] = {
     "gpio-mode": Control(command=Command.SET_OUTPUT_GPIO_MODE, data=_flag("max")),
     "threshold": Control(command=Command.SET_OUTPUT_GPIO_THRESH, data=_threshold),
     "reset": Control(action=lambda target: target.port.reset()),
+    "unplug": Control(action=lambda target: target.device.usb.unplug()),
+    "plug": Control(action=lambda target: target.device.usb.plug()),
 }
 
 

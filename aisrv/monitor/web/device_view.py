@@ -156,6 +156,7 @@ class DeviceView:
             "engines": {str(n): self._engine(n, engine) for n, engine in enumerate(device.engines)},
             "deadlock": "" if deadlock is None else deadlock.path,
             "ignored": device.ignored.count,
+            "plugged": not device.usb.has_failed,
         }
 
     def pictures(self) -> dict[tuple[int, int], bytes]:

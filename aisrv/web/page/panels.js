@@ -487,6 +487,8 @@ export function makeBus(act) {
       },
       text,
     );
+  const pull = button("Pull the cable", "unplug"),
+    put = button("Plug it in", "plug");
   const cells = { to: el("dd"), ignored: el("dd") };
   const counters = el(
     "dl",
@@ -499,13 +501,15 @@ export function makeBus(act) {
       "",
       "Bus",
       "what a host does",
-      el("div", { class: "row gap" }, button("Reset bus", "reset")),
+      el("div", { class: "row gap" }, button("Reset bus", "reset"), pull, put),
       said,
       counters,
     ),
     show(state, rates) {
       say(cells.to, `${bytes(rates.tasks.usb_data ?? 0)}/s`);
       say(cells.ignored, count(state.ignored));
+      pull.disabled = !state.plugged;
+      put.disabled = state.plugged;
     },
   };
 }

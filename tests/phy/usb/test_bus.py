@@ -153,6 +153,38 @@ async def test_read_returns_the_data(bus: UsbBus, host: InProcessHost) -> None:
         assert await host.read(512) == b"abc"
 
 
+async def test_a_cable_that_is_pulled_ends_transfers_until_it_is_in_again(
+    bus: UsbBus, host: InProcessHost
+) -> None:
+    ended: list[TransferFailed] = []
+
+    async def read() -> None:
+        try:
+            await host.read(512)
+        except TransferFailed as failure:
+            ended.append(failure)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        nursery.start_soon(bus.wait_unplugged)
+        await wait_all_tasks_blocked()
+        bus.unplug()
+    assert [each.status for each in ended] == [TransferStatus.SHUTDOWN]
+    assert bus.has_failed
+    with pytest.raises(TransferFailed, match="switched off"):
+        await host.write(b"abc")
+    bus.plug()
+    assert not bus.has_failed
+    assert bus.configuration == 0  # it is new on its bus
+
+
+async def test_no_cable_brings_a_failed_device_back(bus: UsbBus) -> None:
+    bus.fail()
+    bus.plug()
+    assert bus.has_failed
+    await bus.wait_failed()
+
+
 async def test_failed_transfer_says_how_and_how_far(bus: UsbBus, host: InProcessHost) -> None:
     bus.out_endpoint.halt()
     bus.in_endpoint.halt()

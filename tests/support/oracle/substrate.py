@@ -51,6 +51,7 @@ from aisrv.xcore.channel import (
 )
 from aisrv.xcore.listener import Call
 from aisrv.xcore.node import Node, open_node
+from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
 from aisrv.xcore.routes import RoutedEnd
 from aisrv.xcore.select import Selection, select_or_default
 from aisrv.xcore.trace import Tracer
@@ -370,11 +371,13 @@ async def lockstep(program: Program, *, tracer: Tracer | None) -> Outcome:
     return outcome
 
 
-async def freely(program: Program, dice: Random, *, tracer: Tracer | None) -> tuple[Outcome, str, int]:
+async def freely(
+    program: Program, dice: Random, *, tracer: Tracer | None, classes: ResourceClasses = PLAIN
+) -> tuple[Outcome, str, int]:
     """Let all cores run: how it ended, the report of the deadlock if any, commands answered at once."""
     report = ""
     try:
-        async with open_node(seed=dice.getrandbits(32), on_trap="halt") as node:
+        async with open_node(seed=dice.getrandbits(32), on_trap="halt", classes=classes) as node:
             run = Run(program, node, ordered=False)
             node.runtime.tracer = tracer
 

@@ -14,11 +14,11 @@ from msgspec.structs import replace as changed
 
 from aisrv import digits
 from aisrv.analysis.profile.end_to_end import LIKELY, Link, Workload, spi, usb
-from aisrv.board import Board, FlashPath
+from aisrv.board import Board, FlashPath, SensorSpec
 from aisrv.device.device import Device, open_device
 from aisrv.device.timed_parts import read_clocks
 from aisrv.inference.process.inline import inline
-from aisrv.protocol.commands import Command
+from aisrv.protocol.commands import Command, Status
 from tests.support import mlperf_tiny
 from tests.support.amounts import some
 from tests.support.device_time import SpiHost, UsbHost, on_virtual_time, ticks, timed_device, workload
@@ -165,3 +165,21 @@ def test_a_read_from_flash_takes_its_way() -> None:
     assert read_clocks(None, 600)(100) == 2272 + 14_200
     assert read_clocks(FlashPath.FAST, 600)(1000) == 12_600
     assert read_clocks(20, 600)(1000) == 30_000
+
+
+def test_a_master_sees_sensing_until_the_frame_is_due() -> None:
+    async def main() -> tuple[list[int], int]:
+        sensor = SensorSpec(1, "pattern:bars", "rgb", 8, 8, rate=1000)
+        async with timed_device(digits.model_bytes(), Board(sensor=sensor)) as device:
+            host = SpiHost(device, None)
+            seen, acquire = [], bytes((Command.START_ACQUIRE_SINGLE,))
+            for _ in range(2):
+                await host.transfer(acquire)
+                begin = ticks(device)
+                while (status := (await host.read(Command.GET_STATUS, 4))[0]) & Status.BUSY:
+                    seen.append(status)
+            return seen, ticks(device) - begin
+
+    seen, taken = on_virtual_time(main)
+    assert set(seen) == {Status.BUSY | Status.SENSING}
+    assert 90_000 < taken < 110_000  # the second frame is due 100,000 ticks after the first

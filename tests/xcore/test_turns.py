@@ -1,5 +1,8 @@
 """The order of cores in device time: whatever order Trio runs tasks in, and in which node they are."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -9,6 +12,13 @@ import trio
 import trio.testing
 
 from aisrv import digits
+from aisrv.board.catalog import find_board
+from aisrv.device.device import Device
+from aisrv.monitor.trace.detail import Detail
+from aisrv.monitor.trace.device_tracer import DeviceTracer
+from aisrv.monitor.trace.recording import ChipTime, TraceClock
+from aisrv.monitor.trace.sinks import FileSink
+from aisrv.monitor.trace.writer import TraceWriter
 from aisrv.protocol.commands import Command
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
@@ -185,8 +195,18 @@ def test_a_wait_of_a_core_past_the_timeline_is_found(past: str) -> None:
     assert found == (set() if past == "nothing" else {"out"})
 
 
-def _device_run(seed: int) -> tuple[list[Any], set[str]]:
-    """What a host on USB and one on SPI see of a device, and its cores that waited past the timeline."""
+@asynccontextmanager
+async def _traced(device: Device, path: Path) -> AsyncIterator[None]:
+    """A trace of what a device does within the block."""
+    with FileSink(path) as sink:
+        writer = TraceWriter(sink, unit_ns=1)
+        process = writer.process(1, "device")
+        with device.node.tracing(DeviceTracer(writer, ChipTime(TraceClock()), process, 1, Detail.RUNS)):
+            yield
+
+
+def _device_run(seed: int, path: Path) -> tuple[list[Any], bytes, set[str]]:
+    """What hosts on USB and SPI see of a device, its trace, and cores that waited past the timeline."""
 
     async def main() -> tuple[list[Any], set[str]]:
         notes: list[Any] = []
@@ -208,7 +228,7 @@ def _device_run(seed: int) -> tuple[list[Any], set[str]]:
                     await host.infer()
                     notes.append(("spi", await host.read(Command.GET_OUTPUT_TENSOR, 12), ticks(device)))
 
-            async with trio.open_nursery() as hosts:
+            async with _traced(device, path), trio.open_nursery() as hosts:
                 hosts.start_soon(usb)
                 hosts.start_soon(spi)
             trio.lowlevel.remove_instrument(watch)
@@ -219,15 +239,31 @@ def _device_run(seed: int) -> tuple[list[Any], set[str]]:
         patch("trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING", True),
         patch("trio._core._run._r", Random(seed)),
     ):
-        return on_virtual_time(main)
+        notes, past = on_virtual_time(main)
+    return notes, path.read_bytes(), past
 
 
 @pytest.mark.in_full
-def test_a_device_does_the_same_in_whatever_order_and_waits_by_the_timeline_alone() -> None:
-    first, past = _device_run(0)
+def test_a_device_does_the_same_in_whatever_order_and_waits_by_the_timeline_alone(tmp_path: Path) -> None:
+    first, trace, past = _device_run(0, tmp_path / "first")
     assert past == set()
+    assert len(trace) > 10_000
     for seed in range(1, amount(100, every_day=4)):
-        assert _device_run(seed) == (first, set()), seed
+        assert _device_run(seed, tmp_path / "trace") == (first, trace, set()), seed
+
+
+def test_a_camera_waits_by_the_timeline_alone() -> None:
+    async def main() -> set[str]:
+        async with timed_device(digits.model_bytes(), find_board("camera")) as device:
+            watch, host = Scheduled(), UsbHost(device)
+            trio.lowlevel.add_instrument(watch)
+            await host.set(Command.START_ACQUIRE_STREAM, b"")
+            await trio.sleep(0.1)
+            trio.lowlevel.remove_instrument(watch)
+        assert watch.turns > 50
+        return watch.past
+
+    assert on_virtual_time(main) == set()
 
 
 def test_nodes_at_one_tick_go_by_their_number() -> None:

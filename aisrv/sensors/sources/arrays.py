@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import trio
 
 from aisrv.sensors.image.frame import Encoding, RawFrame, SourceError
 from aisrv.sensors.sources.numbered import FixedSizeSource, NumberedSource, checked_frame_size
 from aisrv.sensors.sources.pictures import encode
+from aisrv.xcore.runtime import let_others_run
 
 Made = RawFrame | bytes
 Callback = Callable[[], Made | Awaitable[Made]]
@@ -61,7 +61,7 @@ class CallbackSource(FixedSizeSource):
 
     async def frame(self) -> RawFrame:
         """Call the function for a frame. Raises SourceError, and what the function raises."""
-        await trio.lowlevel.checkpoint()
+        await let_others_run()
         called = self._callback()
         made = await called if inspect.isawaitable(called) else called
         frame = (

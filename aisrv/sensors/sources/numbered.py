@@ -3,9 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import Final
 
-import trio
-
 from aisrv.sensors.image.frame import Encoding, FrameError, RawFrame, SourceError, frame_size
+from aisrv.xcore.runtime import let_others_run
 
 LARGEST_FRAME: Final = 64 << 20
 """Limit of a frame's bytes: files name sizes, and must not choose how much memory that takes."""
@@ -63,7 +62,7 @@ class NumberedSource(FixedSizeSource, ABC):
 
     async def frame(self) -> RawFrame:
         """Take the next frame. Raises SourceError after the last, and for a frame that cannot be read."""
-        await trio.lowlevel.checkpoint()
+        await let_others_run()
         number = self._next
         if self._count is not None and number >= self._count:
             if not self._loop:

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
+
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from aisrv import digits

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
+
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from aisrv import digits

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
+
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from aisrv import digits

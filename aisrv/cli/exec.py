@@ -13,6 +13,7 @@ import trio
 
 from aisrv.attach.preload.server import Preload, serve_preload
 from aisrv.attach.preload.trial import PreloadError
+from aisrv.board import UsbProtocol
 from aisrv.cli.one_line_errors import one_line_errors
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
@@ -166,6 +167,8 @@ def exec_(
             raise click.UsageError("--json is the form of a report: give --report, too")
         if observing.report and not all(each.device_time for each in boards):
             raise click.UsageError("--report needs a device that takes the chip's time: give --device-time")
+        if observing.report and any(each.protocol is not UsbProtocol.AISRV for each in boards):
+            raise click.UsageError("--report knows the AI server's own commands, not those of ioserver")
         running = DeviceSet(
             boards, devices.models, devices.command, usb, spi, trace=observing, on_trap=devices.on_trap
         )

@@ -45,6 +45,13 @@ def test_a_report_needs_device_time() -> None:
     )
 
 
+def test_a_report_knows_one_protocol() -> None:
+    ioserver = ("--protocol", "ioserver", "--model", __file__)
+    assert refused("--device-time", "--report", *ioserver, "--", "true") == (
+        "--report knows the AI server's own commands, not those of ioserver"
+    )
+
+
 def test_json_needs_a_report() -> None:
     assert refused("--json", "--", "true") == "--json is the form of a report: give --report, too"
 

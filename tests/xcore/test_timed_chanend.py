@@ -144,6 +144,28 @@ def test_a_sender_without_room_goes_on_at_the_clock_of_who_makes_it() -> None:
     assert timed_run(build).ends == {"sender": 6000, "late": 6000}
 
 
+def test_an_end_whose_destination_another_one_has_goes_on_as_that_closes_its_route() -> None:
+    def build(run: TimedRun) -> None:
+        tile = run.node.tiles[0]
+        first, taker = run.node.channel(tile, tile)
+        second, timer = tile.allocate_chanend(), tile.allocate_timer()
+        second.setd(taker)
+
+        async def hold() -> None:
+            await first.outuint(1)
+            await timer.wait_after(999)
+            await first.outct(1)
+
+        async def claim() -> None:
+            await second.outuchar(2)
+
+        run.start(0, "hold", hold)
+        run.start(0, "claim", claim)
+
+    # the timer's slot is before its tick; END is a lone token
+    assert timed_run(build).ends == {"hold": 6000 + WORD, "claim": 6000 + 2 * WORD}
+
+
 def _words(count: int, cores: int, idle: int = 0) -> int:
     """The clock at which cores of a tile have ended that each output words to the other one."""
 

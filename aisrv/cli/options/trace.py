@@ -113,4 +113,5 @@ def trace_ports(
         name = spidev_name(number)
         if name in spi:
             traced[name] = recording.traced_spi(number, name, spi[name])
-    return [recording.traced_usb(number, port) for number, port in enumerate(usb)], traced
+    pairs = enumerate(zip(devices, usb, strict=True))
+    return [recording.traced_usb(n, port, device.board.protocol) for n, (device, port) in pairs], traced

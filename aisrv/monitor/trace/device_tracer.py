@@ -5,9 +5,11 @@ of any core does, such as a program that has a device, stands on a track of the 
 """
 
 from collections import Counter, deque
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from aisrv.monitor.trace.detail import Detail
+from aisrv.monitor.trace.operators import share_out
+from aisrv.monitor.trace.requests import Requests
 from aisrv.monitor.trace.writer import TraceWriter
 from aisrv.xcore.core import Core, Resource, current_core
 from aisrv.xcore.report import wakers_of
@@ -15,9 +17,18 @@ from aisrv.xcore.tokens import Run
 from aisrv.xcore.trace import TracedEnd, TracedNode, Tracer
 from aisrv.xcore.traps import Trap
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from aisrv.inference.timings import OperatorTime
+
 _CORES_OF_TILE = 8
 _WAYS = (("_out", "to"), ("_call", "to"), ("_in", "from"), ("_chkct", "from"))
 """How a wait and its peer are joined, by a part of the verb's name."""
+
+
+MOST_RUNS: Final = 4096
+"""Runs on their way to an end; where more are, the flows of these end nowhere."""
 
 
 class EventClock(Protocol):
@@ -52,6 +63,11 @@ class DeviceTracer(Tracer):
         self._clock = clock
         self.process: Final = process
         """Track of the device's process."""
+        self.requests: Final = Requests(writer)
+        """Requests of hosts, whose flows end at their commands."""
+        self.operators: Final[dict[str, Callable[[], Sequence[OperatorTime]]]] = {}
+        """By the name of an engine's core, the operators of its model, which share a run in device time."""
+        self._runs_of_models: dict[Core, tuple[int, int]] = {}
         self._pid = pid
         self._waits = detail >= Detail.WAITS
         self._runs = detail >= Detail.RUNS
@@ -87,6 +103,7 @@ class DeviceTracer(Tracer):
         self._end_all(self._thread(core), tick)
         self._threads.pop(core)
         del self._waiting[core]
+        self._runs_of_models.pop(core, None)
         self._count_running(self._running - 1, tick)
 
     def core_trapped(self, core: Core, trap: Trap, tick: int) -> None:
@@ -109,6 +126,8 @@ class DeviceTracer(Tracer):
         """Begin a slice with the name of who could end the wait."""
         if self._waits:
             self._waiting[core] += 1
+            if verb == "invoke" and core.name in self.operators:
+                self._runs_of_models[core] = self._waiting[core], self._clock.at(tick)
             self._writer.begin(self._thread(core), self._clock.at(tick), self._name(verb, resource), "wait")
             self._count_running(self._running - 1, tick)
 
@@ -116,6 +135,8 @@ class DeviceTracer(Tracer):
         """End it, with the name of who did."""
         if not self._waiting[core]:  # the wait began before the trace
             return
+        if core in self._runs_of_models and self._runs_of_models[core][0] == self._waiting[core]:
+            self._show_operators(core, self._runs_of_models.pop(core)[1], self._clock.at(tick))
         self._waiting[core] -= 1
         waker = current_core()  # the hook runs in the task that wakes
         by = {} if waker in (None, core) else {"woken by": str(waker)}
@@ -130,6 +151,7 @@ class DeviceTracer(Tracer):
             command,
             "command",
             {"came to": end.name} if self._runs else {},
+            last_flow=self.requests.begin(command),
         )
 
     def command_ended(self, core: Core | None, _command: str, end: TracedEnd, tick: int) -> None:
@@ -145,6 +167,9 @@ class DeviceTracer(Tracer):
         flow = self._writer.next_flow()
         flight.runs.append([flow, tokens])
         flight.tokens += tokens
+        if len(flight.runs) > MOST_RUNS:  # nobody takes them: the end is not there
+            flight.runs.clear()
+            flight.tokens = 0
         now = self._clock.at(tick)
         name = f"control {run}" if isinstance(run, int) else "output"
         self._writer.instant(self._track(end.user, end), now, name, "run", {"tokens": tokens}, flow=flow)
@@ -188,6 +213,13 @@ class DeviceTracer(Tracer):
         self._count_tokens(flight, end.destination, now)
 
     # Inside.
+
+    def _show_operators(self, core: Core, begin: int, end: int) -> None:
+        track = self._thread(core)
+        for each in share_out(begin, end, self.operators[core.name]()):
+            said: dict[str, int | str] = {"ticks": each.ticks, "basis": each.basis}
+            self._writer.begin(track, each.begin, each.name, "operator", said)
+            self._writer.end(track, each.end)
 
     def _thread(self, core: Core) -> int:
         track = self._threads.get(core)

@@ -6,7 +6,9 @@ from typing import Final, Self
 
 import trio
 
+from aisrv.board import TaskKind, UsbProtocol, plan_of
 from aisrv.device.device import Device
+from aisrv.monitor.command_stream import FRAMINGS
 from aisrv.monitor.trace.detail import Detail
 from aisrv.monitor.trace.device_tracer import DeviceTracer
 from aisrv.monitor.trace.sinks import Sink
@@ -82,8 +84,17 @@ class TraceRecording:
         return tracer
 
     def add_outputs(self, number: int, device: Device) -> None:
-        """Record the LEDs of a device from now on; `number` is that of its tracer."""
-        process = self._tracers[number].process
+        """Record the LEDs of a device from now on, and in device time the operators of its models.
+
+        `number` is that of its tracer.
+        """
+        tracer = self._tracers[number]
+        process = tracer.process
+        if device.board.device_time:
+            for task in plan_of(device.board).tasks:
+                if task.kind is TaskKind.AIENGINE:
+                    inference = device.engines[task.number].inference
+                    tracer.operators[task.name] = partial(getattr, inference, "operator_times")
         for engine, each in enumerate(device.engines):
             leds = [
                 self._writer.counter(process, f"engine {engine} led {led}", "level")
@@ -91,16 +102,18 @@ class TraceRecording:
             ]
             each.gpio.observe(partial(self._levels, leds))
 
-    def traced_usb(self, number: int, port: HostPort) -> HostPort:
+    def traced_usb(self, number: int, port: HostPort, protocol: UsbProtocol) -> HostPort:
         """Return the USB port of a device, by the number of its tracer, as hosts are to drive it."""
-        return TracedUsbPort(port, self._writer, self._clock.now, self._tracers[number].process)
+        tracer, framing = self._tracers[number], FRAMINGS[protocol]
+        return TracedUsbPort(port, self._writer, self._clock.now, tracer.process, tracer.requests, framing)
 
     def traced_spi(self, number: int, name: str, port: SpiPort) -> SpiPort:
         """Return an SPI port of a device, which is called `name`, as masters are to drive it.
 
         `number` is that of the device's tracer.
         """
-        return TracedSpiPort(port, name, self._writer, self._clock.now, self._tracers[number].process)
+        tracer = self._tracers[number]
+        return TracedSpiPort(port, name, self._writer, self._clock.now, tracer.process, tracer.requests)
 
     def _levels(self, tracks: Sequence[int], levels: Sequence[bool]) -> None:
         now = self._clock.now()

@@ -5,8 +5,12 @@ Requests of one endpoint may be under way side by side; each of these has a trac
 
 from collections.abc import Callable, Sequence
 
+from aisrv.monitor.command_stream import LONGEST_COMMAND, CommandStream, Framing, aisrv_framing
+from aisrv.monitor.trace.requests import Requests
 from aisrv.monitor.trace.writer import TraceWriter
+from aisrv.protocol.commands import PACKET_SIZE, CommandPacket, ProtocolError, command_name
 from phy.spi.bus import SpiPort, SpiRelayPort, SpiTransfer
+from phy.spi.transaction import NO_EFFECT
 from phy.usb.bus import ControlUrb, HostPort
 from phy.usb.taps.relay_port import Relay, RelayPort, Result, Urb
 from phy.usb.urb import OutUrb, TransferStatus
@@ -37,21 +41,36 @@ class _Lanes:
 
 
 class _TracedRelay(Relay):
-    """A relay that knows where its slice is."""
+    """A relay that knows where its slice is, and the end of OUT data if that may be a command."""
 
-    __slots__ = ("track",)
+    __slots__ = ("tail", "track")
 
     def __init__(self, address: int, urb: Urb) -> None:
         super().__init__(address, urb)
         self.track = 0
+        self.tail = b""
 
 
 class TracedUsbPort(RelayPort[_TracedRelay]):
-    """Writes each request of a USB host, from its submission to its end, and resets and stalls."""
+    """Writes each request of a USB host, from its submission to its end, and resets and stalls.
 
-    def __init__(self, inner: HostPort, writer: TraceWriter, now: Callable[[], int], process: int) -> None:
+    A request that is a command, by `framing`, goes on as a flow to that.
+    """
+
+    def __init__(
+        self,
+        inner: HostPort,
+        writer: TraceWriter,
+        now: Callable[[], int],
+        process: int,
+        requests: Requests,
+        framing: Framing,
+    ) -> None:
         """Take the port, the writer with its clock, and the track of the device's process."""
         super().__init__(inner)
+        self._requests = requests
+        self._stream = CommandStream(framing)
+        self._names_commands = framing is aisrv_framing
         self._writer = writer
         self._now = now
         self._process = process
@@ -63,6 +82,7 @@ class TracedUsbPort(RelayPort[_TracedRelay]):
         track = lanes.take()
         self._writer.instant(track, self._now(), "reset", "usb")
         lanes.give_back(track)
+        self._stream.restart()
         super().reset()
 
     def _relay(self, address: int, urb: Urb) -> _TracedRelay:
@@ -77,16 +97,30 @@ class TracedUsbPort(RelayPort[_TracedRelay]):
         else:
             self._begin(relay, "bulk IN", urb.length)
 
-    def _observe_data(self, relay: _TracedRelay, parts: list[bytes]) -> None:  # noqa: ARG002
+    def _observe_data(self, relay: _TracedRelay, parts: list[bytes]) -> None:
+        assert isinstance(relay.urb, OutUrb)  # noqa: S101 - for the type checker
         if not relay.track:
-            assert isinstance(relay.urb, OutUrb)  # noqa: S101 - for the type checker
             self._begin(relay, "bulk OUT", relay.urb.length)
+        last = relay.urb.length % PACKET_SIZE
+        if 0 < last <= LONGEST_COMMAND:
+            for part in parts:
+                relay.tail = (relay.tail + part)[-last:]
 
     def _observe_end(self, relay: _TracedRelay, status: TransferStatus, result: Result) -> None:
-        self._finish(relay, status.name, result if isinstance(result, int) else len(result))
+        flow, size = 0, result if isinstance(result, int) else len(result)
+        if isinstance(relay.urb, OutUrb):
+            whole = status is TransferStatus.OKAY and relay.urb.ends_transfer
+            flow = self._follow(size, relay.tail if whole else None)
+        self._finish(relay, status.name, size, flow)
+        if status is TransferStatus.STALL:
+            self._writer.instant(relay.track, self._now(), "STALL", "usb")
 
     def _observe_unlink(self, relay: _TracedRelay) -> None:
-        self._finish(relay, "UNLINKED", relay.urb.taken if isinstance(relay.urb, OutUrb) else 0)
+        taken = 0
+        if isinstance(relay.urb, OutUrb):
+            taken = relay.urb.taken
+            self._follow(taken, None)
+        self._finish(relay, "UNLINKED", taken)
 
     def _observe_refusal(self, relay: _TracedRelay) -> None:
         self._finish(relay, "NO ENDPOINT", 0)
@@ -95,9 +129,21 @@ class TracedUsbPort(RelayPort[_TracedRelay]):
         relay.track = self._lanes_of(relay.address).take()
         self._writer.begin(relay.track, self._now(), name, "usb", {"bytes asked for": wanted})
 
-    def _finish(self, relay: _TracedRelay, status: str, taken: int) -> None:
+    def _follow(self, taken: int, short_packet: bytes | None) -> int:
+        """Follow an OUT request; return the flow to the command that it is, or 0."""
+        before = self._stream.commands
+        self._stream.transfer(taken, short_packet)
+        if short_packet is None or self._stream.commands == before or not self._names_commands:
+            return 0
+        try:
+            packet = CommandPacket.from_bytes(short_packet)
+        except ProtocolError:
+            return 0
+        return self._requests.ask(command_name(packet.command))
+
+    def _finish(self, relay: _TracedRelay, status: str, taken: int, flow: int = 0) -> None:
         if relay.track:
-            self._writer.end(relay.track, self._now(), {"status": status, "bytes": taken})
+            self._writer.end(relay.track, self._now(), {"status": status, "bytes": taken}, flow=flow)
             self._lanes_of(relay.address).give_back(relay.track)
 
     def _lanes_of(self, address: int) -> _Lanes:
@@ -109,13 +155,21 @@ class TracedUsbPort(RelayPort[_TracedRelay]):
 
 
 class TracedSpiPort(SpiRelayPort):
-    """Writes each message of an SPI master."""
+    """Writes each message of an SPI master; one that begins a command goes on as a flow to that."""
 
     def __init__(
-        self, inner: SpiPort, name: str, writer: TraceWriter, now: Callable[[], int], process: int
+        self,
+        inner: SpiPort,
+        name: str,
+        writer: TraceWriter,
+        now: Callable[[], int],
+        process: int,
+        requests: Requests,
     ) -> None:
         """Take the port by its name, the writer with its clock, and the track of the device's process."""
         super().__init__(inner)
+        self._requests = requests
+        self._selected = False
         self._writer = writer
         self._now = now
         self._track = writer.track(process, f"spi {name}")
@@ -124,8 +178,17 @@ class TracedSpiPort(SpiRelayPort):
         clocked = sum(len(each.mosi) for each in transfers)
         first = next((each.mosi[0] for each in transfers if each.mosi), None)
         name = "message" if first is None else f"message {first:#04x}"
-        self._writer.begin(self._track, self._now(), name, "spi", {"bytes": clocked})
+        flow = 0
+        for each in transfers:
+            if each.mosi and not self._selected and each.mosi[0] not in NO_EFFECT:
+                flow = self._requests.ask(command_name(each.mosi[0]))
+            self._selected = not each.deselect if each.mosi or each.deselect else self._selected
+        self._writer.begin(self._track, self._now(), name, "spi", {"bytes": clocked}, flow=flow)
         try:
             return await super()._relay_message(transfers)
         finally:
             self._writer.end(self._track, self._now())
+
+    async def _relay_release(self) -> None:
+        await super()._relay_release()
+        self._selected = False

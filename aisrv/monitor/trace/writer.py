@@ -82,11 +82,21 @@ class TraceWriter:
 
     # Events. A category says what kind of thing an event is; `arguments` stand with it.
 
-    def begin(self, track: int, time: int, name: str, category: str, arguments: Arguments = _NONE) -> None:
-        """Begin a slice within the open ones of its track."""
+    def begin(
+        self,
+        track: int,
+        time: int,
+        name: str,
+        category: str,
+        arguments: Arguments = _NONE,
+        *,
+        flow: int = 0,
+        last_flow: int = 0,
+    ) -> None:
+        """Begin a slice within the open ones of its track. A flow begins or goes on here, or it ends."""
         self._begin_segment_if_due()  # with what was open before
         self._open.setdefault(track, []).append((name, category))
-        self._event(EventType.SLICE_BEGIN, track, time, name, category, arguments)
+        self._event(EventType.SLICE_BEGIN, track, time, name, category, arguments, flow, last_flow)
 
     def end(
         self, track: int, time: int, arguments: Arguments = _NONE, *, flow: int = 0, last_flow: int = 0

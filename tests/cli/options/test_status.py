@@ -39,7 +39,8 @@ logging.basicConfig(handlers=[LogWriter(sys.stderr.fileno())], format="%(name)s:
 async def main():
     with trio.open_signal_receiver(signal.SIGINT) as signals:
         async with open_device(runner=inline) as device, trio.open_nursery() as nursery:
-            with watch_devices([device], [device.usb], {"0.0": device.spi}, StatusOptions(True)) as watched:
+            options = StatusOptions(status=True)
+            with watch_devices([device], [device.usb], {"0.0": device.spi}, options) as watched:
                 print("ready", flush=True)
                 nursery.start_soon(show, watched)
 
@@ -275,4 +276,5 @@ def test_status_without_a_terminal_is_a_usage_error() -> None:
 def test_options_are_values() -> None:
     said = CliRunner().invoke(command, ["--gpio-vcd", "leds.vcd", "-vv", "--dump-tensors", "folder"])
     values = "gpio_vcd=PosixPath('leds.vcd'), tensor_folder=PosixPath('folder'), verbose=2"
-    assert said.output == f"StatusOptions(status=False, json=False, {values})\n"
+    trace = "trace=None, trace_level='runs', trace_ring=None, trace_limit=None"
+    assert said.output == f"StatusOptions({trace}, status=False, json=False, {values})\n"

@@ -120,11 +120,15 @@ class RingSink(Sink):
         self._held = 0
 
     def begin_segment(self, start: bytes, open_slices: bytes) -> None:
+        if not self.recording:
+            return
         self._segments.append(_Segment(start, open_slices))
         self._held += self._segments[-1].size
         self._drop()
 
     def write(self, packet: bytes) -> None:
+        if not self.recording:
+            return
         segment = self._segments[-1]
         segment.packets.append(packet)
         segment.size += len(packet)

@@ -97,6 +97,16 @@ def test_perfetto_takes_a_ring_and_a_file_that_was_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [FileSink, lambda path: RingSink(path, 1 << 20)])
+def test_what_comes_after_the_end_is_not_kept(make: type[FileSink], tmp_path: Path) -> None:
+    sink = make(tmp_path / "t")
+    with sink:
+        fill(sink, 5)
+    before = (tmp_path / "t").read_bytes()
+    fill(sink, 5)
+    assert (tmp_path / "t").read_bytes() == before
+
+
+@pytest.mark.parametrize("make", [FileSink, lambda path: RingSink(path, 1 << 20)])
 def test_a_file_that_cannot_be_made(make: type[FileSink], tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file or directory"):
         make(tmp_path / "nowhere" / "t")

@@ -56,10 +56,14 @@ def web(settings: HostSettings, port: int, device: str | None, web_host: str, we
         click.echo(f"aisrv-host: {page.hint}", err=True)
 
     with chosen.connect_as(WatchedServer) as server:
+        failure: BaseException | None = None
+        code = 0
         try:
             code = trio.run(_serve, server, chosen, (web_host, port), token, say)
         except* Exception as errors:
-            raise first_cause(errors) from None
+            failure = first_cause(errors)
+        if failure is not None:
+            raise failure from None
     raise SystemExit(code)
 
 

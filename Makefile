@@ -51,7 +51,8 @@ arm: $(VENV)/.ready
 	.ci/arm
 
 test-web: compiled
-	$(PYTEST) --quiet tests/web tests/integration/test_web_page.py
+	$(PYTEST) --quiet tests/web tests/monitor/web tests/host_tools/web tests/integration/test_web_page.py \
+		tests/integration/test_web_page_of_a_host.py tests/integration/test_web_accessibility.py
 
 package: $(VENV)/bin/python
 	.ci/package

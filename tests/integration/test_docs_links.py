@@ -36,6 +36,19 @@ def test_links_lead_to_files_and_headings(name: str) -> None:
         assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+def test_headings_that_pages_link_to_exist(page: Path) -> None:
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(([\w./-]*\.md)?#([^)\s]+)\)", text)
+    targets = [(page.parent / name if name else page, anchor) for name, anchor in links]
+    missing = [
+        f"{target.name}#{anchor}"
+        for target, anchor in targets
+        if target.exists() and anchor not in anchors(target)
+    ]
+    assert missing == []
+
+
 @pytest.mark.skipif(not MANUAL.exists(), reason="the tree has no .mkdocs.yml: only a checkout has")
 def test_each_page_is_listed_in_the_manual() -> None:
     listed = re.findall(r"(\S+\.md)$", MANUAL.read_text(encoding="utf-8"), re.MULTILINE)

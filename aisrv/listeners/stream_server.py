@@ -50,6 +50,9 @@ class StreamServer(ABC):
     TAKES_HTTP: ClassVar[bool] = False
     """Whether peers speak HTTP; else it is refused at their first bytes."""
 
+    PROTECTION: ClassVar[str] = "neither passwords nor encryption"
+    """Protection from peers of other machines, as the warning about them has it."""
+
     def __init__(self) -> None:
         self.host: str | None = None
         """Address or name that it listens on, as it was given; None at a Unix socket."""
@@ -86,9 +89,10 @@ class StreamServer(ABC):
     def _warn_of_strangers(self, address: str) -> None:
         if not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
             logging.getLogger(type(self).__module__).warning(
-                "a %s may come from other machines: listening on %s, with neither passwords nor encryption",
+                "a %s may come from other machines: listening on %s, with %s",
                 self.PEER,
                 address,
+                self.PROTECTION,
             )
 
     async def serve_unix(

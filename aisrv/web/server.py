@@ -102,6 +102,7 @@ class PageServer(StreamServer):
     PEER: ClassVar[str] = "web page"
     PROTOCOL_ERROR: ClassVar[type[Exception]] = WebSocketError
     TAKES_HTTP: ClassVar[bool] = True
+    PROTECTION: ClassVar[str] = "a token that crosses the network as it is"
 
     def __init__(self, hub: Hub, controls: Controls[Any], token: str) -> None:
         """Show what the hub has and do what the controls can."""

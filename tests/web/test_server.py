@@ -181,6 +181,15 @@ async def test_names_and_origins(headers: dict[str, str], status: int) -> None:
         assert (await page.ask("/", **given))[0] == status
 
 
+async def test_a_page_for_other_machines_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_device(runner=inline) as device, trio.open_nursery() as nursery:
+        server = PageServer(Hub([]), Controls({"1-1": Target(device, device.usb)}), TOKEN)
+        await nursery.start(server.serve, "0.0.0.0")
+        nursery.cancel_scope.cancel()
+    warning = "a web page may come from other machines: listening on 0.0.0.0, with "
+    assert caplog.messages == [warning + PageServer.PROTECTION]
+
+
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 async def test_pages_of_other_sites_do_nothing(site: str) -> None:
     async with served() as page:

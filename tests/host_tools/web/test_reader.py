@@ -189,6 +189,15 @@ def test_the_leds_are_those_of_the_device(virtual: BackgroundDevice, reader: Rea
     assert reader.read().engine["leds"] == 0
 
 
+def test_real_numbers_are_no_scores_and_no_picture(reader: Reader) -> None:
+    reader.load(digits.float_model_bytes(), "arena")
+    reader.server.infer()
+    reading = reader.read()
+    assert reading.engine["scores"] == []
+    assert reading.engine["model"]["shape"] == []
+    assert (TENSOR, 0) not in reading.pictures
+
+
 def test_nothing_has_run_before_the_first_run(reader: Reader) -> None:
     reader.load(digits.model_bytes(), "arena")
     engine = reader.read().engine

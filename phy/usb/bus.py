@@ -85,7 +85,10 @@ class HostPort(Protocol):
         """Whether the device is off the bus: it failed, or its cable is out."""
 
     async def wait_unplugged(self) -> None:
-        """Wait until the device leaves the bus by itself. `reset` brings it back, unless it has failed."""
+        """Wait until the device leaves the bus by itself. `reset` brings it back, unless it `has_failed`."""
+
+    async def wait_plugged(self) -> bool:
+        """Wait until the device's cable is in; False for a device that failed, which stays off the bus."""
 
 
 class UsbBus:
@@ -106,6 +109,8 @@ class UsbBus:
         self._control: deque[ControlUrb] = deque()
         self._ep0: Waiter[ControlUrb] = Waiter()
         self._unplugged = trio.Event()
+        self._plugged = trio.Event()
+        self._plugged.set()
         self._failed = trio.Event()
 
     # The host's side.
@@ -170,6 +175,11 @@ class UsbBus:
         """Wait until the device fails, or its cable is pulled."""
         await self._unplugged.wait()
 
+    async def wait_plugged(self) -> bool:
+        """Wait until the cable is in; False for a device that failed."""
+        await self._plugged.wait()
+        return not self._failed.is_set()
+
     async def wait_failed(self) -> None:
         """Wait until the device fails."""
         await self._failed.wait()
@@ -178,16 +188,20 @@ class UsbBus:
         """Leave the bus for good: transfers in progress end, and so do later ones."""
         self._failed.set()
         self.unplug()
+        self._plugged.set()  # nobody waits for it any longer
 
     def unplug(self) -> None:
         """Pull the cable: transfers in progress end, and so do later ones until `plug`."""
         self._unplugged.set()
+        if self._plugged.is_set():
+            self._plugged = trio.Event()
         self.reset()
 
     def plug(self) -> None:
         """Put the cable in again; nothing for a device that failed, or whose cable is in."""
         if self._unplugged.is_set() and not self._failed.is_set():
             self._unplugged = trio.Event()
+            self._plugged.set()
 
     # The firmware's side.
 

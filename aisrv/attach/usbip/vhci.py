@@ -130,6 +130,8 @@ class Attached:
 
     port: int
     """Port, another one each time that the device was plugged in again."""
+    is_in: bool = True
+    """Whether the device has its port; not while its cable is out."""
     detached: trio.Event = field(default_factory=trio.Event)
     """Set when the kernel has ended the connection."""
 
@@ -138,7 +140,8 @@ class Attached:
 async def attached(bus: HostPort, devid: int, vhci: Vhci) -> AsyncIterator[Attached]:
     """Plug a device into the kernel for as long as the block lasts. Raises VhciError.
 
-    A device that leaves the bus by itself is plugged in again at once, unless it has failed.
+    A device that leaves the bus by itself is plugged in again: at once, or when its cable is in again. One
+    that failed is detached.
     """
     port, connection = _plug_in(bus, devid, vhci)
     plugged = Attached(port)
@@ -148,10 +151,15 @@ async def attached(bus: HostPort, devid: int, vhci: Vhci) -> AsyncIterator[Attac
         try:
             while True:
                 await connection.run()
-                if not connection.left or bus.has_failed:
+                if not connection.left:
                     return
-                port = plugged.port
+                plugged.is_in, port = False, plugged.port
+                if bus.has_failed:
+                    logger.warning("the device left vhci_hcd port %d", port)
+                if not await bus.wait_plugged():
+                    return
                 plugged.port, connection = _plug_in(bus, devid, vhci)
+                plugged.is_in = True
                 logger.warning(
                     "the device left vhci_hcd port %d and was attached again at port %d", port, plugged.port
                 )
@@ -167,10 +175,10 @@ async def attached(bus: HostPort, devid: int, vhci: Vhci) -> AsyncIterator[Attac
             yield plugged
         finally:
             # The kernel is asked while the device still answers; it closes the socket then.
-            if not plugged.detached.is_set():
+            if plugged.is_in and not plugged.detached.is_set():
                 vhci.detach(plugged.port)
-            with trio.move_on_after(DETACH_SECONDS, shield=True):
-                await plugged.detached.wait()
+                with trio.move_on_after(DETACH_SECONDS, shield=True):
+                    await plugged.detached.wait()
             nursery.cancel_scope.cancel()
 
 

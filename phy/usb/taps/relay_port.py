@@ -84,6 +84,9 @@ class RelayPort(HostPort, Generic[R]):
     async def wait_unplugged(self) -> None:
         await self._inner.wait_unplugged()
 
+    async def wait_plugged(self) -> bool:
+        return await self._inner.wait_plugged()
+
     # For extensions.
 
     @abstractmethod

@@ -300,6 +300,58 @@ async def test_device_that_finds_no_port_to_come_back_to_is_detached(kernel: Ker
     assert kernel.written == ["attach 1"]
 
 
+def free_port(sysfs: Path, port: int) -> None:
+    """Have the kernel free a port, as it does some time after its socket was closed."""
+    status = sysfs / "status"
+    status.write_text(status.read_text().replace(f"hs  {port:0>4} 006", f"hs  {port:0>4} 004"))
+
+
+async def test_device_whose_cable_was_out_is_attached_again(kernel: Kernel, sysfs: Path) -> None:
+    async with idle_device() as bus, attached(bus, 0x10001, kernel) as plugged:
+        for number in (1, 2):
+            assert await kernel.ask(control_in(number, GET_DEVICE_DESCRIPTOR)) == (0, DEVICE_DESCRIPTOR)
+            bus.unplug()
+            await wait_all_tasks_blocked()
+            assert await kernel.sockets["1"].recv(1) == b""
+            free_port(sysfs, 1)
+            assert (plugged.is_in, plugged.detached.is_set()) == (False, False)
+            bus.plug()
+            await wait_all_tasks_blocked()
+            assert (plugged.is_in, plugged.port) == (True, 1)
+        assert await kernel.ask(control_in(3, GET_DEVICE_DESCRIPTOR)) == (0, DEVICE_DESCRIPTOR)
+    assert kernel.written == ["attach 1"] * 3 + ["detach 1"]
+
+
+async def test_the_cable_counts_through_ports_that_wrap_the_bus(kernel: Kernel, sysfs: Path) -> None:
+    async with idle_device() as bus, trio.open_nursery() as nursery:
+        port = FaultyPort(bus, FaultPlan(()), nursery)
+        async with attached(port, 0x10001, kernel) as plugged:
+            bus.unplug()
+            await wait_all_tasks_blocked()
+            free_port(sysfs, 1)
+            assert not plugged.is_in
+            bus.plug()
+            await wait_all_tasks_blocked()
+            assert await kernel.ask(control_in(1, GET_DEVICE_DESCRIPTOR)) == (0, DEVICE_DESCRIPTOR)
+
+
+async def test_a_port_that_may_be_anothers_is_not_detached(kernel: Kernel) -> None:
+    async with idle_device() as bus, attached(bus, 0x10001, kernel):
+        bus.unplug()
+        await wait_all_tasks_blocked()
+    assert kernel.written == ["attach 1"]
+
+
+async def test_device_that_fails_while_its_cable_is_out_is_detached(kernel: Kernel) -> None:
+    async with idle_device() as bus, attached(bus, 0x10001, kernel) as plugged:
+        bus.unplug()
+        await wait_all_tasks_blocked()
+        assert not plugged.detached.is_set()
+        bus.fail()
+        await plugged.detached.wait()
+    assert kernel.written == ["attach 1"]
+
+
 @pytest.mark.parametrize("junk", [bytes(48), b"\xff" * 48, b"GET / HTTP/1.1\r\n\r\n".ljust(48)])
 async def test_junk_ends_the_connection(kernel: Kernel, junk: bytes) -> None:
     async with idle_device() as bus, attached(bus, 0x10001, kernel) as plugged:
@@ -371,6 +423,31 @@ async def test_command_ends_when_the_kernel_detaches(
         "aisrv: attached to vhci_hcd port 1\n",
         "aisrv: vhci_hcd port 1 is detached\n",
     )
+
+
+async def test_command_goes_on_while_the_page_has_the_cable_out(
+    kernel: Kernel, sysfs: Path, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("T")
+    async with attach_devices(DeviceSet([Board()]), kernel, web=WebOptions(0, web_token=token)) as plugged:
+        assert plugged.page is not None
+        port = int(plugged.page.url.split(":")[2].rstrip("/"))
+
+        async def do(name: str) -> None:
+            async with await trio.open_tcp_stream("127.0.0.1", port) as page:
+                head = f"Host: 127.0.0.1:{port}\r\nX-Aisrv-Token: T\r\nContent-Length: 0\r\n"
+                await page.send_all(f"POST /do/{name}?device=1-1 HTTP/1.1\r\n{head}\r\n".encode())
+                assert (await page.receive_some(64)).startswith(b"HTTP/1.1 200 ")
+
+        await do("unplug")
+        assert await kernel.sockets["1"].recv(1) == b""
+        free_port(sysfs, 1)
+        assert not plugged.devices[0].detached.is_set()
+        kernel.attached = trio.Event()
+        await do("plug")
+        await kernel.attached.wait()
+        assert await kernel.ask(control_in(1, GET_DEVICE_DESCRIPTOR)) == (0, DEVICE_DESCRIPTOR)
 
 
 async def test_command_serves_a_page_that_shows_what_is_attached(

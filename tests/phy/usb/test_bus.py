@@ -178,6 +178,33 @@ async def test_a_cable_that_is_pulled_ends_transfers_until_it_is_in_again(
     assert bus.configuration == 0  # it is new on its bus
 
 
+async def test_a_cable_that_is_out_is_waited_for(bus: UsbBus) -> None:
+    found: list[bool] = []
+
+    async def wait() -> None:
+        found.append(await bus.wait_plugged())
+
+    assert await bus.wait_plugged()
+    bus.unplug()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await wait_all_tasks_blocked()
+        assert found == []
+        bus.plug()
+    assert found == [True]
+
+
+@pytest.mark.parametrize("pulled", [False, True])
+async def test_the_cable_of_a_failed_device_is_waited_for_no_longer(bus: UsbBus, pulled: bool) -> None:
+    if pulled:
+        bus.unplug()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(bus.wait_plugged)
+        await wait_all_tasks_blocked()
+        bus.fail()
+    assert not await bus.wait_plugged()
+
+
 async def test_no_cable_brings_a_failed_device_back(bus: UsbBus) -> None:
     bus.fail()
     bus.plug()

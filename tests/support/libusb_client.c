@@ -110,6 +110,26 @@ static void raw(unsigned long code, long argument)
     close(node);
 }
 
+static int events;
+
+static int came_or_went(libusb_context *ignored, libusb_device *which, libusb_hotplug_event event, void *nothing)
+{
+    (void)ignored, (void)nothing;
+    printf("%s %d\n", event == LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED ? "arrived" : "left",
+           libusb_get_device_address(which));
+    events++;
+    return 0;
+}
+
+static void hotplug(int wanted)
+{
+    int both = LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED | LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT;
+    int any = LIBUSB_HOTPLUG_MATCH_ANY;
+    int result = libusb_hotplug_register_callback(context, both, 0, 0x20b1, 0xa15e, any, came_or_went, NULL, NULL);
+    printf("hotplug %d\n", result);
+    while (events < wanted) libusb_handle_events(context);
+}
+
 int main(int argc, char **argv)
 {
     buffer = malloc(ROOM);
@@ -159,7 +179,8 @@ int main(int argc, char **argv)
             double before = cpu();
             result = libusb_bulk_transfer(device, IN, buffer, 512, &count, n[0]);
             printf("idle %d %.6f\n", result, cpu() - before);
-        } else if (!strcmp(name, "raw")) raw(n[0], n[1]);
+        } else if (!strcmp(name, "hotplug")) hotplug(n[0]); /* until so many devices have come or gone */
+        else if (!strcmp(name, "raw")) raw(n[0], n[1]);
         else if (!strcmp(name, "loop")) for (;;) {    /* until killed */
             fill(buffer, n[0]);
             libusb_bulk_transfer(device, OUT, buffer, n[0], &count, 5000);

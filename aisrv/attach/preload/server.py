@@ -12,8 +12,8 @@ for a host program to reach the virtual device", section Preload server.
 import errno
 import logging
 import os
-import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
@@ -21,10 +21,11 @@ from typing import Final, NoReturn
 import trio
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
+from aisrv.attach.preload.root_hub import MOST_DEVICES, RootHub, configure, listen
 from aisrv.attach.preload.spidev import SpidevService, add_spidevs
 from aisrv.attach.preload.stream import PreloadStream
-from aisrv.attach.preload.tree import LONGEST_PATH, PreloadTree, ReadyFifo, tree_parent, usb_node
-from aisrv.attach.preload.trial import FIRST_DEVICE, SPI_TRIAL, USB_TRIAL, PreloadError, try_library
+from aisrv.attach.preload.tree import LONGEST_PATH, PreloadTree, tree_parent
+from aisrv.attach.preload.trial import SPI_TRIAL, USB_TRIAL, PreloadError, try_library
 from aisrv.attach.preload.usbfs import UsbfsError
 from aisrv.attach.preload.usbfs_ioctls import Call, configuration_of, ioctl
 from aisrv.attach.preload.usbfs_node import UsbfsFile, UsbfsNode
@@ -38,10 +39,6 @@ from phy.usb.bus import HostPort
 
 logger = logging.getLogger(__name__)
 
-MOST_DEVICES: Final = 126
-"""Capacity of a bus besides its root hub."""
-
-BACKLOG: Final = 128
 _DIRECTORY_VARIABLE: Final = "UMOCKDEV_DIR"
 _PRELOAD_VARIABLE: Final = "LD_PRELOAD"
 
@@ -53,7 +50,8 @@ class Preload:
         self, directory: Path, nodes: Sequence[UsbfsNode], spidevs: Sequence[SpidevNode] = ()
     ) -> None:
         self.directory: Final = directory
-        self.nodes: Final = tuple(nodes)
+        self.nodes: Final = nodes
+        """The device of each port, which is a new one when it is plugged in again."""
         self.spidevs: Final = tuple(spidevs)
 
     def environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -90,48 +88,34 @@ async def _serve_directory(
     directory: Path, ports: Sequence[HostPort], spi: Sequence[SpiPort], task_status: trio.TaskStatus[Preload]
 ) -> NoReturn:
     tree = PreloadTree(directory)
-    fifos: list[ReadyFifo] = []
     failure: PreloadError | None = None
-    try:
-        nodes = []
-        if ports:
-            tree.add_root_hub(len(ports))
-        for number, port in enumerate(ports, FIRST_DEVICE):
-            fifos.append(tree.add(number, port.descriptors))
-            on_claim = partial(tree.set_claimed, number, port.descriptors.configuration.value)
-            nodes.append(UsbfsNode(port, number, fifos[-1].set_ready, on_claim))
-            await _plug_in(nodes[-1])
-        spidevs = [SpidevNode(port, f"spidev{bus}.0") for bus, port in enumerate(spi)]
-        if spidevs:
-            add_spidevs(tree, [each.name for each in spidevs])
-        preload = Preload(directory, nodes, spidevs)
-        with Failures(logger) as failures:
-            async with trio.open_nursery() as nursery:
-                for spidev in spidevs:
-                    listener = _listen(tree.socket_of(spidev.name))
-                    serve = partial(_contained, failures, spidev.name, SpidevService(spidev).serve)
-                    nursery.start_soon(trio.serve_listeners, serve, [listener])
-                for node in nodes:
-                    listener = _listen(tree.socket_of(usb_node(node.device_number)))
-                    serve = partial(
-                        _contained, failures, f"device {node.device_number}", partial(_serve_stream, node)
-                    )
-                    nursery.start_soon(trio.serve_listeners, serve, [listener])
-                    nursery.start_soon(_watch, node)
-                nursery.start_soon(trio.serve_listeners, _serve_others, [_listen(tree.default_socket)])
-                try:
-                    trial = USB_TRIAL if nodes else SPI_TRIAL
-                    await try_library(LIBRARY, trial, preload.environment())
-                except PreloadError as error:
-                    failure = error
-                    nursery.cancel_scope.cancel()
-                else:
-                    task_status.started(preload)
-        assert failure is not None, "listeners never end"  # noqa: S101
-        raise failure
-    finally:
-        for fifo in fifos:
-            fifo.close()
+    spidevs = [SpidevNode(port, f"spidev{bus}.0") for bus, port in enumerate(spi)]
+    if spidevs:
+        add_spidevs(tree, [each.name for each in spidevs])
+    with Failures(logger) as failures:
+        async with trio.open_nursery() as nursery:
+            hub = RootHub(tree, ports, partial(_serve_device, failures), nursery)
+            if ports:
+                await hub.start()
+            for spidev in spidevs:
+                serve = partial(_contained, failures, spidev.name, SpidevService(spidev).serve)
+                nursery.start_soon(trio.serve_listeners, serve, [listen(tree.socket_of(spidev.name))])
+            nursery.start_soon(trio.serve_listeners, _serve_others, [listen(tree.default_socket)])
+            preload = Preload(directory, hub.nodes, spidevs)
+            try:
+                trial = USB_TRIAL if ports else SPI_TRIAL
+                await try_library(LIBRARY, trial, preload.environment())
+            except PreloadError as error:
+                failure = error
+                nursery.cancel_scope.cancel()
+            else:
+                task_status.started(preload)
+    assert failure is not None, "listeners never end"  # noqa: S101
+    raise failure
+
+
+async def _serve_device(failures: Failures, node: UsbfsNode, stream: trio.SocketStream) -> None:
+    await _contained(failures, f"device {node.device_number}", partial(_serve_stream, node), stream)
 
 
 async def _contained(
@@ -143,14 +127,6 @@ async def _contained(
     """Serve a program; an unexpected error ends this connection alone."""
     with failures.contain(f"a preload client's connection to {name}"):
         await serve(stream)
-
-
-def _listen(path: Path) -> trio.SocketListener:
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    sock.setblocking(False)
-    sock.bind(os.fspath(path))
-    sock.listen(BACKLOG)
-    return trio.SocketListener(trio.socket.from_stdlib_socket(sock))
 
 
 async def _serve_others(stream: trio.SocketStream) -> None:
@@ -170,37 +146,20 @@ async def _serve_stream(node: UsbfsNode, stream: trio.SocketStream) -> None:
         async with closing_connection(
             stream, f"preload client of device {node.device_number}", WireError, logger
         ):
-            if len(node.files) == 1:
-                await _plug_in_again(node)
+            if len(node.files) == 1 and not node.unplugged:
+                await _configure_again(node)
             await _serve_calls(PreloadStream(stream), file)
     finally:
         file.close()
 
 
-async def _watch(node: UsbfsNode) -> None:
-    while True:
-        await node.port.wait_unplugged()
-        node.unplug()
-        await node.wait_plugged_in()
-
-
-async def _plug_in_again(node: UsbfsNode) -> None:
-    """Plug a device in again that left the bus, or that the host of another attachment unplugged."""
-    try:
-        configured = not node.unplugged and await configuration_of(InProcessHost(node.port))
-    except TransferFailed:
-        configured = False
-    if not configured:
-        await _plug_in(node)
-
-
-async def _plug_in(node: UsbfsNode) -> None:
-    """Reset and configure a device; one that refuses stays on the bus without a configuration."""
-    try:
-        await InProcessHost(node.port).plug_in()
-    except TransferFailed as failure:
-        logger.warning("device %d was not configured: %s", node.device_number, failure)
-    node.plug_in()
+async def _configure_again(node: UsbfsNode) -> None:
+    """Configure a device that the host of another attachment unplugged."""
+    with suppress(TransferFailed):
+        if await configuration_of(InProcessHost(node.port)):
+            return
+    if not node.unplugged:
+        await configure(node.port, f"device {node.device_number}")
 
 
 async def _serve_calls(stream: PreloadStream, file: UsbfsFile) -> None:

@@ -5,6 +5,7 @@ for the calls on a node at the node's path below `ioctl`.
 """
 
 import os
+import shutil
 import socket
 from pathlib import Path
 from typing import Final
@@ -89,7 +90,7 @@ class PreloadTree:
         path = self.directory / "dev" / node
         path.parent.mkdir(parents=True, exist_ok=True)
         self.socket_of(node).parent.mkdir(parents=True, exist_ok=True)
-        (self.directory / "dev" / ".node" / node.replace("/", "_")).symlink_to(f"{major}:{minor}")
+        self._number_of(node).symlink_to(f"{major}:{minor}")
         return path
 
     def add_root_hub(self, ports: int) -> None:
@@ -104,19 +105,33 @@ class PreloadTree:
         self._bind(self._controller, _CONTROLLER, "platform")
         self._add_device(self._controller, _ROOT_HUB_PLACE, ROOT_HUB, ports)
 
-    def add(self, device_number: int, descriptors: Descriptors) -> ReadyFifo:
-        """Plug a device into the root hub's port N, one less than its number, as `1-N`; return its node."""
-        place = _place(device_number)
+    def add(self, place: BusPlace, descriptors: Descriptors) -> ReadyFifo:
+        """Add a device in a port of the root hub; return its node."""
         path = self.add_node(place.node, USB_MAJOR, place.minor)
         self._add_device(self._controller / _ROOT_HUB_PLACE.name, place, descriptors)
         return ReadyFifo(path)
 
-    def set_claimed(self, device_number: int, configuration: int, interface: int, claimed: bool) -> None:
+    def remove(self, place: BusPlace) -> None:
+        """Remove a device, but for the socket of its node."""
+        home = self._home(place)
+        for link in (self.directory / "sys/bus/usb/devices").iterdir():
+            if link.name.partition(":")[0] == place.name:
+                link.unlink()
+        (self.directory / "dev" / place.node).unlink()
+        self._number_of(place.node).unlink()
+        shutil.rmtree(home)
+
+    def devpath(self, place: BusPlace) -> str:
+        """Return the path of a device below `/sys`, as events name it."""
+        return f"/{self._home(place).relative_to(self.directory / 'sys')}"
+
+    def uevent(self, place: BusPlace) -> str:
+        """Return the lines of a device's file `uevent`."""
+        return (self._home(place) / "uevent").read_text()
+
+    def set_claimed(self, place: BusPlace, configuration: int, interface: int, claimed: bool) -> None:
         """Show the driver `usbfs` at an interface while a program has claimed it."""
-        place = _place(device_number)
-        home = (
-            self._controller / _ROOT_HUB_PLACE.name / place.name / place.interface(interface, configuration)
-        )
+        home = self._home(place) / place.interface(interface, configuration)
         if claimed:
             self._bind(home, "usbfs")
         else:
@@ -125,6 +140,13 @@ class PreloadTree:
     @property
     def _controller(self) -> Path:
         return self.directory / "sys/devices" / _CONTROLLER
+
+    def _home(self, place: BusPlace) -> Path:
+        return self._controller / _ROOT_HUB_PLACE.name / place.name
+
+    def _number_of(self, node: str) -> Path:
+        """Return the link that has a node's device number."""
+        return self.directory / "dev" / ".node" / node.replace("/", "_")
 
     def _add_device(self, parent: Path, place: BusPlace, descriptors: Descriptors, ports: int = 0) -> None:
         """Write a device's folder, and link it and its interfaces among the devices of the bus."""
@@ -152,13 +174,9 @@ class PreloadTree:
         _link(home / "driver", known)
 
 
-def usb_node(device_number: int) -> str:
-    return _place(device_number).node
-
-
-def _place(device_number: int) -> BusPlace:
-    """Return the position of a device: that with number 2 is in the root hub's first port."""
-    return BusPlace(BUS, device_number, device_number - 1)
+def usb_place(device_number: int, port: int) -> BusPlace:
+    """Return the position of a device in a port of the root hub, from 1."""
+    return BusPlace(BUS, device_number, port)
 
 
 def _link(path: Path, target: Path) -> None:

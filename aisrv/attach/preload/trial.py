@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import trio
 
-from aisrv.attach.preload.tree import usb_node
+from aisrv.attach.preload.tree import usb_place
 from aisrv.attach.preload.wire import PACKAGE
 from aisrv.values.whole_file import write_whole
 
@@ -62,7 +62,7 @@ def refused(function, *arguments):
 USB_TRIAL: Final = Trial(
     "usb",
     f"""
-fd = os.open("/dev/{usb_node(FIRST_DEVICE)}", os.O_RDWR)
+fd = os.open("/dev/{usb_place(FIRST_DEVICE, 1).node}", os.O_RDWR)
 capabilities = bytearray(4)
 fcntl.ioctl(fd, 0x8004551A, capabilities)
 interface = (255).to_bytes(4, sys.byteorder)

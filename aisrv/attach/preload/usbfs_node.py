@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import trio
 from msgspec import Struct
 
 from aisrv.attach.preload.usbfs import (
@@ -45,7 +44,7 @@ class Reaped(Struct, frozen=True):
 
 
 class UsbfsNode:
-    """One device of a bus.
+    """One device of a bus, from when it is plugged in until it leaves.
 
     `on_reapable(flag)` says when a request can be reaped, and when none is left: all who have the node open
     share that flag, as they share the FIFO that stands for it. `on_claim(interface, flag)` says when an
@@ -64,7 +63,8 @@ class UsbfsNode:
         self.memory = 0
         """Bytes of MEMORY_LIMIT in use."""
         self.files: Final[list[UsbfsFile]] = []
-        self._back: trio.Event | None = None
+        self.unplugged = False
+        """Whether the device has left the bus: clients get ENODEV."""
         self._claims: dict[int, UsbfsFile] = {}
         self._reapable = 0
         self._on_reapable = on_reapable
@@ -82,25 +82,11 @@ class UsbfsNode:
         return file
 
     def unplug(self) -> None:
-        """End all requests because the device left the bus."""
-        self._back = trio.Event()
+        """End all requests and claims because the device left the bus."""
         for file in self.files:
             file.unplug()
-
-    def plug_in(self) -> None:
-        """Note that the device is on the bus again."""
-        if self._back is not None:
-            self._back.set()
-            self._back = None
-
-    async def wait_plugged_in(self) -> None:
-        if self._back is not None:
-            await self._back.wait()
-
-    @property
-    def unplugged(self) -> bool:
-        """Whether the device has left the bus: clients get ENODEV."""
-        return self._back is not None
+            self.release_all(file)
+        self.unplugged = True
 
     @property
     def claimed(self) -> bool:
@@ -226,9 +212,9 @@ class UsbfsFile:
             self._finish(address, status, taken)
 
     def reap(self) -> Reaped:
-        """Take the next request that ended; EAGAIN if there is none."""
+        """Take the next request that ended; if there is none, EAGAIN, and ENODEV without the device."""
         if not self._ended:
-            raise UsbfsError(errno.EAGAIN)
+            raise UsbfsError(errno.ENODEV if self.node.unplugged else errno.EAGAIN)
         reaped = self._ended.popleft()
         self.node.memory -= reaped.urb.buffer_length + REQUEST_OVERHEAD
         self.node.count_reapable(-1)

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from errno import ENODEV
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,14 +14,22 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv import digits
 from aisrv.attach.preload import server as preload_module
-from aisrv.attach.preload.server import MOST_DEVICES, Preload, serve_preload
+from aisrv.attach.preload.root_hub import MOST_DEVICES
+from aisrv.attach.preload.server import Preload, serve_preload
 from aisrv.attach.preload.trial import PreloadError, PreloadMissingError
 from aisrv.cli.exec import exec_, is_python
 from aisrv.device.device import open_device
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
-from tests.support.preloaded_usb import CLAIM, assert_unused, compiled, libusb_program, preloaded
+from tests.support.preloaded_usb import (
+    CLAIM,
+    PROGRAM_SECONDS,
+    assert_unused,
+    compiled,
+    libusb_program,
+    preloaded,
+)
 from tests.support.process_resources import count_descriptors, count_tasks
 from tests.support.programs import AISRV, missing, run_process
 from tests.support.usb_firmware import idle, loopback, source
@@ -235,7 +245,7 @@ async def test_device_that_leaves_its_bus(libusb_program: Path) -> None:
         nursery.start_soon(host)
         while not server.bus.in_endpoint.pending:
             await wait_all_tasks_blocked(0.01)
-        server.node.unplug()
+        server.bus.unplug()
     assert lines == [f"read {NO_DEVICE} 0 ", f"bytes {NO_DEVICE} 0"]
 
 
@@ -266,6 +276,108 @@ async def test_long_read(libusb_program: Path) -> None:
     async with preloaded(source) as server:
         (line,) = await server.run(libusb_program, "read:8388608:5000")
     assert line == "read 0 8388608 sum=0"
+
+
+# A cable that is pulled and put in again.
+
+
+async def test_hotplug_says_that_the_device_leaves_and_comes_with_another_address(
+    libusb_program: Path,
+) -> None:
+    async with preloaded(loopback) as server, trio.open_nursery() as nursery:
+        process = await nursery.start(
+            partial(
+                trio.run_process,
+                [os.fspath(libusb_program), "hotplug:4", "bytes:01"],
+                env=server.preload.environment(),
+                stdout=subprocess.PIPE,
+            )
+        )
+        lines = Lines(process)
+        assert await lines.next() == "hotplug 0"
+        for number in (2, 3):
+            server.bus.unplug()
+            assert await lines.next() == f"left {number}"
+            server.bus.plug()
+            assert await lines.next() == f"arrived {number + 1}"
+        # the device that it has open stays gone
+        assert await lines.next() == f"bytes {NO_DEVICE} 0"
+        await lines.end()
+
+
+KEEP_OPEN = """
+import sys, usb.core
+def say(text):
+    print(text, flush=True)
+    sys.stdin.readline()
+def end_of(function, *arguments):
+    try:
+        function(*arguments)
+    except usb.core.USBError as error:
+        return error.errno
+find = lambda: usb.core.find(idVendor=0x20B1, idProduct=0xA15E)
+first = find()
+first.write(1, b"abc")
+say((first.address, bytes(first.read(0x81, 512))))
+say(("write", end_of(first.write, 1, b"x"), "reset", end_of(first.reset), "find", find()))
+second = find()
+second.write(1, b"def")
+say((second.address, bytes(second.read(0x81, 512)), "write", end_of(first.write, 1, b"x")))
+"""
+
+
+async def test_python_that_keeps_its_device_open_finds_the_new_one_beside_it(tmp_path: Path) -> None:
+    script = tmp_path / "tool.py"
+    script.write_text(KEEP_OPEN)
+    async with preloaded(loopback) as server, trio.open_nursery() as nursery:
+        process = await nursery.start(
+            partial(
+                trio.run_process,
+                [sys.executable, script],
+                env=server.preload.environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+        )
+        lines = Lines(process)
+        assert await lines.next() == "(2, b'abc')"
+        server.bus.unplug()
+        while not server.node.unplugged:
+            await wait_all_tasks_blocked(0.01)
+        await process.stdin.send_all(b"\n")
+        assert await lines.next() == f"('write', {ENODEV}, 'reset', {ENODEV}, 'find', None)"
+        server.bus.plug()
+        while server.node.unplugged:
+            await wait_all_tasks_blocked(0.01)
+        await process.stdin.send_all(b"\n")
+        assert await lines.next() == f"(3, b'def', 'write', {ENODEV})"
+        await process.stdin.aclose()
+        await lines.end()
+
+
+class Lines:
+    """What a program prints, line by line."""
+
+    def __init__(self, process: trio.Process) -> None:
+        self._process = process
+        self._held = b""
+
+    async def next(self) -> str:
+        assert self._process.stdout is not None
+        with trio.fail_after(PROGRAM_SECONDS):
+            while b"\n" not in self._held:
+                piece = await self._process.stdout.receive_some()
+                assert piece, "the program has ended"
+                self._held += piece
+        line, _, self._held = self._held.partition(b"\n")
+        return line.decode()
+
+    async def end(self) -> None:
+        """Wait until the program has closed its output."""
+        assert self._process.stdout is not None
+        with trio.fail_after(PROGRAM_SECONDS):
+            assert await self._process.stdout.receive_some() == b""
+        await self._process.stdout.aclose()
 
 
 # Python with the system's libusb.

@@ -23,6 +23,7 @@ from tests.support.preloaded_usb import (
     ENOMEM,
     ENOTTY,
     IOCTL,
+    POINTER_ADDRESS,
     READ,
     READ_MEMORY,
     REAP,
@@ -316,9 +317,16 @@ async def test_device_that_left_its_bus_and_comes_back() -> None:
     async with preloaded(loopback) as server:
         client = await server.open()
         assert await client.submit(urb(0x81, 512)) == (0, 0)
-        server.node.unplug()
-        assert await client.ioctl(RESET) == (-1, ENODEV)
+        server.bus.unplug()
+        await wait_all_tasks_blocked()
+        for _ in range(2):
+            assert await client.ioctl(RESET) == (-1, ENODEV)
+            assert await client.ioctl(CLAIM, 0x100) == (-1, ENODEV)
+            server.bus.plug()
+            await wait_all_tasks_blocked()
+            assert server.node.device_number == 3
         assert await client.reap() == (URB_ADDRESS, -108, 0)
+        assert await client.ioctl(REAP, POINTER_ADDRESS) == (-1, ENODEV)
         await client.close()
         await works(server)
 

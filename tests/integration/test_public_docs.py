@@ -6,6 +6,7 @@ method that it overrides.
 """
 
 import ast
+import functools
 import importlib
 import inspect
 import re
@@ -33,6 +34,9 @@ INSIDE = {
     "aisrv.relocatable.memory",
 }
 """Modules from which a page takes a single name, and whose others are not for users."""
+
+cached_docs: Callable[[type], dict[str, str]] = functools.cache(member_docs)
+"""Several tests ask for those of each class, whose source is parsed."""
 
 
 class PublicCall(NamedTuple):
@@ -188,7 +192,7 @@ def values(module: ModuleType) -> Iterator[Value]:
         )
     for title, member in members(module):
         if inspect.isclass(member) and (is_dataclass(member) or issubclass(member, Struct)):
-            docs, about = member_docs(member), inspect.getdoc(member) or ""
+            docs, about = cached_docs(member), inspect.getdoc(member) or ""
             for name, annotation in vars(member).get("__annotations__", {}).items():
                 if not name.startswith("_"):
                     yield Value(title, name, annotation, docs.get(name, "") + about)
@@ -200,7 +204,7 @@ def docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
     for title, member in members(module):
         if inspect.isclass(member):
             yield title, member.__doc__ or ""
-            yield from ((f"{title}.{name}", text) for name, text in member_docs(member).items())
+            yield from ((f"{title}.{name}", text) for name, text in cached_docs(member).items())
             yield from ((f"{title}.{name}", each.__doc__ or "") for name, each, _ in methods(member))
         elif inspect.isfunction(inspect.unwrap(member)) if callable(member) else False:
             yield title, member.__doc__ or ""
@@ -252,7 +256,7 @@ def test_no_sentence_says_a_name_again(name: str) -> None:
             given = {key: str(each) for key, each in vars(member).get("__annotations__", {}).items()}
             again += [
                 f"{title}.{field}"
-                for field, text in member_docs(member).items()
+                for field, text in cached_docs(member).items()
                 if repeats(field, text, f"{title} {given.get(field, '').partition('Meta(')[0]}")
             ]
     for owner, text in docstrings(module):

@@ -4,15 +4,16 @@ Nothing is queued. A page that is slow gets fewer and larger steps, and holds on
 """
 
 import logging
-import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 import msgspec
 import trio
 
 from aisrv.listeners.failures import Failures
+from aisrv.web.cpu_time import CpuTime
 from aisrv.web.frames import BINARY, TEXT, frame
 from aisrv.web.merge_patch import merge_patch
 from aisrv.web.view import Json, View
@@ -22,7 +23,7 @@ TICK: Final = 0.05
 GRID_TICKS: Final = 5
 """Ticks between two states of the grid."""
 RESTING: Final = 50
-"""The next tick is at least so many times the CPU time of the last one away: 2 % of a core."""
+"""The next tick is at least so many times the CPU time of the last one and its sends away: 2 % of a core."""
 logger = logging.getLogger(__name__)
 
 GRID: Final = "grid"
@@ -63,13 +64,25 @@ class PageLog(logging.Handler):
         return list(self._lines)[-(self.count - number) :] if self.count > number else []
 
 
+class _Sent(msgspec.Struct):
+    """What a page has got: the number of its last log line, its state, its pictures."""
+
+    line: int
+    state: Json = {}
+    pictures: dict[tuple[int, int], bytes] = {}
+
+
 class Hub:
     """The states of all devices that a page looks at. Without pages it does nothing."""
 
-    def __init__(self, views: Sequence[View], log: PageLog | None = None) -> None:
-        """Show the views, and what `log` is given besides the lines of the program itself."""
+    def __init__(self, views: Sequence[View], log: PageLog | None = None, cpu: CpuTime | None = None) -> None:
+        """Show the views, and what `log` is given besides the lines of the program itself.
+
+        `cpu` counts what states and sends cost.
+        """
         self.views: Final[Mapping[str, View]] = {view.name: view for view in views}
         self.log: Final = PageLog() if log is None else log
+        self._cpu = CpuTime() if cpu is None else cpu
         self._looking: Counter[str] = Counter()
         self._states: dict[str, Json] = {}
         self._patches: dict[tuple[str, int], bytes] = {}
@@ -83,13 +96,18 @@ class Hub:
             while True:
                 while not self._looking:
                     await self._looked.wait()
-                begun, due = time.thread_time(), trio.current_time()
+                begun, self._cpu.spent = trio.current_time(), 0.0
                 with failures.contain("the view of a page"):
-                    self._tick(number)
+                    self._cpu.call(partial(self._tick, number))
                 number += 1
-                await trio.lowlevel.checkpoint()  # the pages' tasks send
-                spent = time.thread_time() - begun
-                await trio.sleep_until(due + max(TICK, RESTING * spent))
+                await self._rest(begun)
+
+    async def _rest(self, begun: float) -> None:
+        """Wait for the next tick. Pages send meanwhile, which puts it off."""
+        due = begun + TICK
+        while trio.current_time() < due:
+            await trio.sleep_until(due)
+            due = begun + max(TICK, RESTING * self._cpu.spent)
 
     def _tick(self, number: int) -> None:
         self._patches.clear()
@@ -117,26 +135,31 @@ class Hub:
         """Send a page what it looks at, until cancelled."""
         self._begin(name)
         try:
-            await socket.send_frames(b"".join(self.first_messages(name)))
-            sent: Json = {}
-            pictures: dict[tuple[int, int], bytes] = {}
-            line = self.log.count
+            await self._cpu.run(self._send_first(socket, name))
+            sent = _Sent(self.log.count)
             while True:
                 await self._ticked.wait()
-                state, news = self._states.get(name, sent), []
-                if state is not sent:
-                    news.append(self._patch(name, sent, state))
-                    sent = state
-                if line < self.log.count:
-                    news.append(frame(TEXT, _encode({"log": self.log.since(line)})))
-                    line = self.log.count
-                latest = {} if name == GRID else self.views[name].pictures()
-                news += [frame(BINARY, data) for key, data in latest.items() if pictures.get(key) != data]
-                pictures = latest
-                if data := b"".join(news):
-                    await socket.send_frames(data)
+                await self._cpu.run(self._send_news(socket, name, sent))
         finally:
             self._end(name)
+
+    async def _send_first(self, socket: Socket, name: str) -> None:
+        await socket.send_frames(b"".join(self.first_messages(name)))
+
+    async def _send_news(self, socket: Socket, name: str, sent: "_Sent") -> None:
+        """Send a page what it has not got, if there is anything."""
+        state, news = self._states.get(name, sent.state), []
+        if state is not sent.state:
+            news.append(self._patch(name, sent.state, state))
+            sent.state = state
+        if sent.line < self.log.count:
+            news.append(frame(TEXT, _encode({"log": self.log.since(sent.line)})))
+            sent.line = self.log.count
+        latest = {} if name == GRID else self.views[name].pictures()
+        news += [frame(BINARY, data) for key, data in latest.items() if sent.pictures.get(key) != data]
+        sent.pictures = latest
+        if data := b"".join(news):
+            await socket.send_frames(data)
 
     def _patch(self, name: str, before: Json, now: Json) -> bytes:
         """Return the frame of what has changed, made once for all pages with the same state before."""

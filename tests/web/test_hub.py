@@ -13,6 +13,7 @@ from aisrv.board.catalog import BOARDS
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
 from aisrv.monitor.web.device_view import DeviceView
+from aisrv.web.cpu_time import CpuTime
 from aisrv.web.hub import GRID, LOG_LINES, TICK, Hub, PageLog
 from aisrv.web.merge_patch import merge_patch
 
@@ -105,6 +106,48 @@ async def test_the_grid_comes_less_often() -> None:
             device.engines[0].inferences += 1
             await trio.sleep(TICK / 10)
         assert len(page.got) <= 1 + 400 / 10 / 5 + 1
+
+
+class DearPage(Page):
+    """Takes CPU time for each message, half of it after a wait."""
+
+    def __init__(self, clock: list[float], seconds: float) -> None:
+        super().__init__()
+        self._clock = clock
+        self._seconds = seconds
+
+    async def send_frames(self, frames: bytes) -> None:
+        """As `WebSocket.send_frames`."""
+        self._clock[0] += self._seconds / 2
+        await trio.lowlevel.checkpoint()
+        self._clock[0] += self._seconds / 2
+        await super().send_frames(frames)
+
+
+@pytest.mark.parametrize(
+    ("pages", "milliseconds", "updates"),
+    [(1, 0.0, 200), (1, 1.0, 200), (1, 4.0, 50), (2, 4.0, 25), (10, 0.4, 50), (20, 1.0, 10)],
+)
+def test_the_rate_falls_to_two_percent_of_a_core(pages: int, milliseconds: float, updates: int) -> None:
+    async def show() -> None:
+        clock = [0.0]
+        async with open_device(runner=inline) as device, trio.open_nursery() as nursery:
+            hub = Hub([DeviceView("1-1", device)], cpu=CpuTime(lambda: clock[0]))
+            nursery.start_soon(hub.run)
+            shown = [DearPage(clock, milliseconds / 1000) for _ in range(pages)]
+            for page in shown:
+                nursery.start_soon(hub.feed, page, "1-1")
+            await trio.sleep(3 + TICK / 2)
+            before, spent = [len(page.got) for page in shown], clock[0]
+            for _ in range(2000):
+                device.engines[0].inferences += 1
+                await trio.sleep(0.005)
+            for page, count in zip(shown, before, strict=True):
+                assert abs(len(page.got) - count - updates) <= 1
+            assert clock[0] - spent <= (0.02 * 10) * 1.11
+            nursery.cancel_scope.cancel()
+
+    trio.run(show, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
 def test_the_log_keeps_the_newest_lines() -> None:

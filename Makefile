@@ -50,9 +50,11 @@ quick: compiled
 arm: $(VENV)/.ready
 	.ci/arm
 
+# The page in Chromium; `make test` leaves out tests/browser, a few minutes.
 test-web: compiled
-	$(PYTEST) --quiet tests/web tests/monitor/web tests/host_tools/web tests/integration/test_web_page.py \
-		tests/integration/test_web_page_of_a_host.py tests/integration/test_web_accessibility.py
+	$(PYTEST) --quiet tests/browser tests/web tests/monitor/web tests/host_tools/web \
+		tests/integration/test_web_page.py tests/integration/test_web_page_of_a_host.py \
+		tests/integration/test_web_accessibility.py
 
 package: $(VENV)/bin/python
 	.ci/package

@@ -20,6 +20,9 @@ settings.load_profile("repeatable")
 
 TEST_SECONDS = 60
 
+collect_ignore = ["browser"]
+"""Folders that only run where they are named: `make test-web` does."""
+
 LONGEST = (
     "tests/guest/test_kernel.py",
     "tests/integration/test_manual.py",

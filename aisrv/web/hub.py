@@ -25,6 +25,8 @@ GRID_TICKS: Final = 5
 RESTING: Final = 50
 """The next tick is at least so many times the CPU time of the last one and its sends away: 2 % of a core."""
 logger = logging.getLogger(__name__)
+_PROGRAM: Final = tuple(map(logging.getLogger, ("aisrv", "phy", "flash_server")))
+"""Loggers of what devices consist of, the engines' debug logs among them."""
 
 GRID: Final = "grid"
 """What a page that shows all devices looks at."""
@@ -88,6 +90,7 @@ class Hub:
         self._patches: dict[tuple[str, int], bytes] = {}
         self._ticked = trio.Event()
         self._looked = trio.Event()
+        self._levels = [logging.NOTSET for _ in _PROGRAM]
 
     async def run(self) -> None:
         """Make states until cancelled, while somebody looks."""
@@ -135,8 +138,8 @@ class Hub:
         """Send a page what it looks at, until cancelled."""
         self._begin(name)
         try:
+            sent = _Sent(self.log.count)  # lines that come while the first messages are sent follow them
             await self._cpu.run(self._send_first(socket, name))
-            sent = _Sent(self.log.count)
             while True:
                 await self._ticked.wait()
                 await self._cpu.run(self._send_news(socket, name, sent))
@@ -174,7 +177,7 @@ class Hub:
 
     def _begin(self, name: str) -> None:
         if not self._looking:
-            logging.getLogger("aisrv").addHandler(self.log)
+            self._begin_log()
         self._looking[name] += 1
         if self._looking[name] == 1 and name in self.views:
             self.views[name].open()
@@ -189,4 +192,16 @@ class Hub:
             if name in self.views:
                 self.views[name].close()
         if not self._looking:
-            logging.getLogger("aisrv").removeHandler(self.log)
+            self._end_log()
+
+    def _begin_log(self) -> None:
+        """Take the lines of the program, however little it says elsewhere."""
+        self._levels = [each.level for each in _PROGRAM]
+        for each in _PROGRAM:
+            each.setLevel(min(logging.INFO, each.getEffectiveLevel()))
+            each.addHandler(self.log)
+
+    def _end_log(self) -> None:
+        for each, level in zip(_PROGRAM, self._levels, strict=True):
+            each.removeHandler(self.log)
+            each.setLevel(level)

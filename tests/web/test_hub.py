@@ -171,3 +171,33 @@ def test_each_board_can_be_shown(name: str) -> None:
             assert merge_patch({}, hub.views["1-1"].state(0.0))
 
     trio.run(show, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+@in_virtual_time
+async def test_the_log_is_the_programs_own_while_somebody_looks() -> None:
+    names = "aisrv", "aisrv.engine0", "phy.usb", "flash_server"
+    async with running() as (_device, hub, _nursery):
+        before = [logging.getLogger(name).getEffectiveLevel() for name in names]
+        async with trio.open_nursery() as pages:
+            pages.start_soon(hub.feed, Page(), "1-1")
+            await trio.sleep(TICK)
+            for name in names:
+                logging.getLogger(name).info("of %s", name)
+            assert [line[4] for line in hub.log.since(0)] == [f"of {name}" for name in names]
+            pages.cancel_scope.cancel()
+        assert [logging.getLogger(name).getEffectiveLevel() for name in names] == before
+        logging.getLogger("aisrv").warning("nobody looks")
+        assert hub.log.count == len(names)
+
+
+@in_virtual_time
+async def test_no_line_is_lost_while_the_first_messages_are_sent() -> None:
+    async with running() as (_device, hub, nursery):
+        page = Page()
+        page.takes = trio.Event()
+        nursery.start_soon(hub.feed, page, "1-1")
+        await trio.sleep(TICK)
+        logging.getLogger("aisrv").warning("meanwhile")
+        page.takes.set()
+        await trio.sleep(2 * TICK)
+        assert b'"meanwhile"' in b"".join(page.got)

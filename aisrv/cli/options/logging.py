@@ -23,10 +23,12 @@ def start_logging(verbose: int) -> None:
 
     The logging code never waits for standard error, whatever that is.
     """
-    levels = [logging.WARNING, logging.INFO, logging.DEBUG]
+    level = [logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)]
+    handler = _handler()
+    handler.setLevel(level)  # pages have lower levels, which are not for here
     logging.basicConfig(
-        level=levels[min(verbose, 2)],
-        handlers=[_handler()],
+        level=level,
+        handlers=[handler],
         format="%(asctime)s %(name)s: %(message)s",
     )
 

@@ -5,7 +5,9 @@ import { makeReset } from "./host.js";
 import { makeBus, makeEngine, makeLog, makeMany, makeMemory, makeTimings, makeTraffic } from "./panels.js";
 
 const $ = (id) => document.getElementById(id),
-  WAITS = [0.25, 0.5, 1, 2, 5];
+  WAITS = [0.25, 0.5, 1, 2, 5],
+  REST = 500, // milliseconds
+  MINUTE = 61; // seconds of rest after which the chart of the traffic is empty
 const hash = new URLSearchParams(location.hash.slice(1)),
   given = location.hash.slice(1).split("&")[0];
 if (given && !given.includes("=")) sessionStorage.setItem("token", given);
@@ -14,6 +16,7 @@ let see = hash.get("see"),
   socket = null,
   tries = 0,
   state = {},
+  heard = 0,
   past = [],
   links = {},
   panels = null,
@@ -80,6 +83,7 @@ function take(message) {
   }
   if (message.patch) {
     merge(state, message.patch);
+    heard = performance.now();
     if (!drawn) {
       drawn = true;
       requestAnimationFrame(show);
@@ -152,19 +156,26 @@ function perSecond(read) {
   );
 }
 
+// A device that rests sends nothing. Its clock goes on here, so that rates fall to nothing and the traffic moves on.
+const clock = () => state.t + (performance.now() - heard) / 1000;
+setInterval(() => {
+  if (socket?.readyState === 1 && !document.hidden && clock() - state.t < MINUTE) show();
+}, REST);
+
 function show() {
   drawn = false;
   if (!panels || state.t === undefined) return;
+  const t = clock();
   if (panels.many) {
-    panels.many.show(state);
+    panels.many.show({ ...state, t });
     return;
   }
   past.push({
-    t: state.t,
+    t,
     links: { ...state.links },
     n: Object.fromEntries(Object.entries(state.engines).map(([n, engine]) => [n, engine.n])),
   });
-  while (past.length > 2 && past[1].t < state.t - 1) past.shift();
+  while (past.length > 2 && past[1].t < t - 1) past.shift();
   const rates = { links: perSecond((each) => each.links), tasks: {} },
     speed = perSecond((each) => each.n);
   for (const [id, rate] of Object.entries(rates.links))
@@ -173,7 +184,7 @@ function show() {
   for (const [n, engine] of Object.entries(state.engines)) panels.engines[n].show(engine, speed[n]);
   panels.timings.show(state.engines);
   panels.memory?.show(state.engines);
-  panels.traffic?.show(state.t, rates);
+  panels.traffic?.show(t, rates);
   panels.bus.show(state, rates);
   const halted = Object.entries(state.cores)
     .filter(([, core]) => core.s === "halted")

@@ -44,7 +44,7 @@ export function makeEngine(number, engine, act) {
     return wrong;
   }
   function slider(name, n) {
-    const value = el("output", { class: "num" }),
+    const value = el("span", { class: "num", "aria-hidden": "true" }),
       input = el("input", {
         type: "range",
         min: -128,
@@ -508,8 +508,10 @@ export function makeBus(act) {
     show(state, rates) {
       say(cells.to, `${bytes(rates.tasks.usb_data ?? 0)}/s`);
       say(cells.ignored, count(state.ignored));
-      pull.disabled = !state.plugged;
-      put.disabled = state.plugged;
+      const [does, doesNot] = state.plugged ? [pull, put] : [put, pull];
+      does.disabled = false;
+      if (document.activeElement === doesNot) does.focus();
+      doesNot.disabled = true;
     },
   };
 }

@@ -144,7 +144,7 @@ def test_no_other_module_accepts_peers() -> None:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         if any(isinstance(node, ast.Attribute) and node.attr in ACCEPTING for node in ast.walk(tree)):
             accepting.add(path.relative_to(ROOT).as_posix())
-    assert accepting == {"aisrv/listeners/stream_server.py", "aisrv/attach/preload/server.py"}
+    assert accepting == {"aisrv/listeners/stream_server.py", "aisrv/attach/preload/node_socket.py"}
 
 
 @dataclass

@@ -6,18 +6,16 @@ and devio.c.
 """
 
 import logging
-import os
-import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import trio
 from msgspec import Struct
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
+from aisrv.attach.preload.node_socket import NodeSocket
 from aisrv.attach.preload.sysfs import BusPlace
 from aisrv.attach.preload.tree import PreloadTree, usb_place
 from aisrv.attach.preload.trial import FIRST_DEVICE
@@ -32,8 +30,6 @@ MOST_DEVICES: Final = 126
 
 TRIES: Final = 4
 """Times in a row that a device may leave the bus while it is configured, as the kernel's PORT_INIT_TRIES."""
-
-BACKLOG: Final = 128
 
 Serve = Callable[[UsbfsNode, trio.SocketStream], Awaitable[None]]
 """Serves a program that has opened a device."""
@@ -98,7 +94,7 @@ class RootHub:
 
     def _plug_in(self, port: int, device: HostPort) -> _Plugged:
         place = usb_place(self._next_number(), port)
-        listener = listen(self._tree.socket_of(place.node))
+        listener = NodeSocket(self._tree.socket_of(place.node))
         fifo = self._tree.add(place, device.descriptors)
         claimed = partial(self._tree.set_claimed, place, device.descriptors.configuration.value)
         node = UsbfsNode(device, place.device_number, fifo.set_ready, claimed)
@@ -106,7 +102,7 @@ class RootHub:
 
         async def serve() -> None:
             with closing(fifo), plugged.scope:
-                await trio.serve_listeners(partial(self._serve, node), [listener])
+                await listener.serve(partial(self._serve, node))
 
         self._nursery.start_soon(serve)
         self._uevents.send(Action.ADD, self._tree.devpath(place), self._tree.uevent(place))
@@ -153,12 +149,3 @@ async def configure(device: HostPort, name: str) -> bool:
         logger.warning("%s was not configured: %s", name, failure)
         return False
     return True
-
-
-def listen(path: Path) -> trio.SocketListener:
-    """Listen at the path of a node's socket."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    sock.setblocking(False)
-    sock.bind(os.fspath(path))
-    sock.listen(BACKLOG)
-    return trio.SocketListener(trio.socket.from_stdlib_socket(sock))

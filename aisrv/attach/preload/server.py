@@ -21,7 +21,8 @@ from typing import Final, NoReturn
 import trio
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
-from aisrv.attach.preload.root_hub import MOST_DEVICES, RootHub, configure, listen
+from aisrv.attach.preload.node_socket import NodeSocket
+from aisrv.attach.preload.root_hub import MOST_DEVICES, RootHub, configure
 from aisrv.attach.preload.spidev import SpidevService, add_spidevs
 from aisrv.attach.preload.stream import PreloadStream
 from aisrv.attach.preload.tree import LONGEST_PATH, PreloadTree, tree_parent
@@ -99,8 +100,8 @@ async def _serve_directory(
                 await hub.start()
             for spidev in spidevs:
                 serve = partial(_contained, failures, spidev.name, SpidevService(spidev).serve)
-                nursery.start_soon(trio.serve_listeners, serve, [listen(tree.socket_of(spidev.name))])
-            nursery.start_soon(trio.serve_listeners, _serve_others, [listen(tree.default_socket)])
+                nursery.start_soon(NodeSocket(tree.socket_of(spidev.name)).serve, serve)
+            nursery.start_soon(NodeSocket(tree.default_socket).serve, _serve_others)
             preload = Preload(directory, hub.nodes, spidevs)
             try:
                 trial = USB_TRIAL if ports else SPI_TRIAL

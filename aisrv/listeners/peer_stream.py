@@ -22,13 +22,21 @@ class PeerError(Exception):
 class PeerStream:
     """Stream of one peer of a `StreamServer`, which closes it."""
 
-    def __init__(self, stream: trio.SocketStream, turns: Turns, *, takes_http: bool = False) -> None:
+    def __init__(
+        self,
+        stream: trio.SocketStream,
+        turns: Turns,
+        *,
+        takes_http: bool = False,
+        send_seconds: float = SEND_SECONDS,
+    ) -> None:
         """Wrap `stream`, with its listener's `turns`; HTTP is refused unless `takes_http`."""
         self._stream = stream
         self._turns = turns
         self._has_more = False
         self._start = b""
         self._checked = takes_http
+        self._send_seconds = send_seconds
 
     @property
     def socket(self) -> trio.socket.SocketType:
@@ -58,8 +66,8 @@ class PeerStream:
         return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send all of `data`. Raises PeerError after `SEND_SECONDS`, and Trio's errors."""
-        with trio.move_on_after(SEND_SECONDS) as patience:
+        """Send all of `data`. Raises PeerError if the peer does not take them in time, and Trio's errors."""
+        with trio.move_on_after(self._send_seconds) as patience:
             await self._stream.send_all(data)
         if patience.cancelled_caught:
-            raise PeerError(f"did not take {len(data)} bytes within {SEND_SECONDS:g} s")
+            raise PeerError(f"did not take {len(data)} bytes within {self._send_seconds:g} s")

@@ -16,7 +16,7 @@ from typing import ClassVar, Final, NoReturn
 import trio
 
 from aisrv.listeners.failures import Failures, first_cause
-from aisrv.listeners.peer_stream import PeerError, PeerStream
+from aisrv.listeners.peer_stream import SEND_SECONDS, PeerError, PeerStream
 from aisrv.listeners.turns import Turns
 from aisrv.terminal.log_limit import log_peer
 
@@ -49,6 +49,9 @@ class StreamServer(ABC):
 
     TAKES_HTTP: ClassVar[bool] = False
     """Whether peers speak HTTP; else it is refused at their first bytes."""
+
+    SEND_SECONDS: ClassVar[float] = SEND_SECONDS
+    """Time that a peer has to take an answer."""
 
     PROTECTION: ClassVar[str] = "neither passwords nor encryption"
     """Protection from peers of other machines, as the warning about them has it."""
@@ -130,7 +133,10 @@ class StreamServer(ABC):
             with failures.contain(f"the connection of {name}"):
                 async with closing_connection(stream, name, self.PROTOCOL_ERROR, logger):
                     _set_options(stream)
-                    await self._serve_peer(PeerStream(stream, self.turns, takes_http=self.TAKES_HTTP), peer)
+                    taken = PeerStream(
+                        stream, self.turns, takes_http=self.TAKES_HTTP, send_seconds=self.SEND_SECONDS
+                    )
+                    await self._serve_peer(taken, peer)
         finally:
             self.peers -= 1
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 REQUEST_SECONDS: Final = 10.0
-LARGEST_REQUEST: Final = 16384
+LARGEST_REQUEST: Final = 8192
 """Bytes of a request's line and headers."""
 LARGEST_MESSAGE: Final = 65536
 """Bytes of a message: the connection of a larger one is closed."""
@@ -58,11 +58,13 @@ class Refused(Exception):
 
 
 class HttpRequest:
-    """The one request of a peer: method, path and headers."""
+    """A request of a peer, and after its answer the next one: method, path and headers."""
 
-    def __init__(self, stream: PeerStream) -> None:
+    def __init__(self, stream: PeerStream, keep_alive: float = 0.0) -> None:
+        """Take a peer's first request, and those that begin within `keep_alive` seconds of an answer."""
         self._stream = stream
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=LARGEST_REQUEST)
+        self._keep_alive = keep_alive
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=LARGEST_REQUEST - 1)
         self.method = b""
         self.target = ""
         """Path; bytes past ASCII are refused."""
@@ -70,10 +72,26 @@ class HttpRequest:
         """Values by lower-case name."""
 
     async def receive(self) -> bool:
-        """Wait for the request; False if the peer leaves before. Raises Refused, WebSocketError."""
+        """Wait for a request; False if the peer leaves before, or none may follow the last one.
+
+        Raises Refused, WebSocketError.
+        """
+        if self._http.our_state is not h11.IDLE and not await self._begins_again():
+            return False
         with trio.move_on_after(REQUEST_SECONDS):
             return await self._receive()
         raise WebSocketError(f"sent no request within {REQUEST_SECONDS:g} s")
+
+    async def _begins_again(self) -> bool:
+        """Wait until the peer sends more, if there may be another request."""
+        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+            return False
+        self._http.start_next_cycle()
+        if not self._http.trailing_data[0]:
+            with trio.move_on_after(self._keep_alive) as patience:
+                await self._receive_some()
+            return not patience.cancelled_caught
+        return True
 
     async def _receive(self) -> bool:
         event = await self._next_event()
@@ -106,10 +124,16 @@ class HttpRequest:
     async def _next_event(self) -> object:
         try:
             while (event := self._http.next_event()) is h11.NEED_DATA:
-                self._http.receive_data(bytes(await self._stream.receive_some(_CHUNK)))
+                await self._receive_some()
         except h11.RemoteProtocolError as error:
             raise Refused(BAD_REQUEST, f"no HTTP request: {error}") from None
         return event
+
+    async def _receive_some(self) -> None:
+        """Receive a piece, with which no head is larger than `LARGEST_REQUEST`."""
+        held = len(self._http.trailing_data[0])
+        piece = await self._stream.receive_some(min(_CHUNK, LARGEST_REQUEST - held))
+        self._http.receive_data(bytes(piece))
 
     async def refuse(self, refusal: Refused, headers: Headers = ()) -> None:
         """Answer with a status and the reason, after which the connection ends."""
@@ -118,12 +142,10 @@ class HttpRequest:
         await self.answer(text, b"text/plain; charset=utf-8", [*headers, *more], refusal.status)
 
     async def answer(self, body: bytes, kind: bytes, headers: Headers = (), status: int = OKAY) -> None:
-        """Answer with a body of a media type, after which the connection ends."""
-        own = [
-            (b"content-type", kind),
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
-        ]
+        """Answer with a body of a media type; the connection ends unless it is kept after a success."""
+        own = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
+        if status != OKAY or not self._keep_alive or self._http.their_state is not h11.DONE:
+            own.append((b"connection", b"close"))
         parts = (
             h11.Response(status_code=status, headers=[*own, *headers]),
             h11.Data(data=body),

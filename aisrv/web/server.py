@@ -36,6 +36,8 @@ PAGES: Final = 64
 """Most connections at a time; further ones are turned away."""
 SEND_BUFFER: Final = 65536
 """Bytes that the system keeps for a page that does not read, so that this is noticed early."""
+KEEP_ALIVE_SECONDS: Final = 30.0
+"""Time after an answer in which a browser may begin its next request on the same connection."""
 TOKEN_SECONDS: Final = 5.0
 """Time that a WebSocket has to send its token."""
 LARGEST_MESSAGE: Final = 1024
@@ -102,6 +104,7 @@ class PageServer(StreamServer):
     PEER: ClassVar[str] = "web page"
     PROTOCOL_ERROR: ClassVar[type[Exception]] = WebSocketError
     TAKES_HTTP: ClassVar[bool] = True
+    SEND_SECONDS: ClassVar[float] = 10.0
     PROTECTION: ClassVar[str] = "a token that crosses the network as it is"
 
     def __init__(self, hub: Hub, controls: Controls[Any], token: str) -> None:
@@ -119,9 +122,9 @@ class PageServer(StreamServer):
 
     async def _serve_peer(self, stream: PeerStream, peer: str) -> None:
         stream.limit_unsent(SEND_BUFFER)
-        request = HttpRequest(stream)
+        request = HttpRequest(stream, KEEP_ALIVE_SECONDS)
         try:
-            if await request.receive():
+            while await request.receive():
                 await self._answer(request, self._names(stream.socket.getsockname()[1]))
         except Refused as refusal:
             logger.info("%s %s refused: %s", self.PEER, peer, refusal)

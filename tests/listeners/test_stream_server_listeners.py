@@ -24,7 +24,7 @@ from aisrv.attach.serprog import SerprogServer
 from aisrv.attach.spi_link import SpiLinkServer
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.attach.usbip.urbs import PendingUrbs
-from aisrv.listeners import peer_stream, stream_server
+from aisrv.listeners import stream_server
 from aisrv.listeners.peer_stream import PeerStream
 from aisrv.listeners.stream_server import StreamServer
 from aisrv.listeners.turns import MESSAGES_A_TURN
@@ -310,7 +310,7 @@ async def test_listening_beyond_this_machine_is_warned_of(
 async def test_peer_that_takes_nothing_is_left(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(peer_stream, "SEND_SECONDS", 0.01)
+    monkeypatch.setattr(StreamServer, "SEND_SECONDS", 0.01)
     bus = JacdacBus()
     row = replace(LISTENERS[JacdacTcpServer], make=lambda: JacdacTcpServer(bus))
     monkeypatch.setattr(f"{__name__}.LISTENERS", LISTENERS | {JacdacTcpServer: row})

@@ -1,152 +1,28 @@
 """The page's server: whom it refuses, what it serves, and what it does to a device."""
 
-import json
-import struct
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from socket import SO_LINGER, SOL_SOCKET
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
-from wsproto.connection import Connection, ConnectionType
-from wsproto.events import CloseConnection, Event, TextMessage
+from wsproto.events import CloseConnection
 
 from aisrv import digits
 from aisrv.board import Board
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
+from aisrv.listeners.websocket import LARGEST_REQUEST, REQUEST_SECONDS
 from aisrv.monitor.web.controls import CONTROLS, LARGEST_BODY, Controls, Target
-from aisrv.monitor.web.device_view import DeviceView
 from aisrv.web.hub import Hub
-from aisrv.web.server import HEADERS, LARGEST_MESSAGE, NO_TOKEN, PageServer, page_files
-
-TOKEN = "the-token"
-UPGRADE = {
-    "Connection": "Upgrade",
-    "Upgrade": "websocket",
-    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
-    "Sec-WebSocket-Version": "13",
-}
-
-
-@dataclass
-class Page:
-    """A device whose page is served."""
-
-    device: Device
-    view: DeviceView
-    port: int
-
-    async def ask(
-        self, target: str, method: str = "GET", body: bytes = b"", /, **headers: str
-    ) -> tuple[int, bytes]:
-        """Send a request; return the status and the body of the answer. Names have _ for -."""
-        named = {"Host": f"127.0.0.1:{self.port}"} | {
-            key.replace("_", "-"): value for key, value in headers.items()
-        }
-        if body or method == "POST":
-            named["Content-Length"] = str(len(body))
-        head = "".join(f"{key}: {value}\r\n" for key, value in named.items() if value)
-        answer = await self.send(f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body)
-        status, _, rest = answer.partition(b"\r\n\r\n")
-        return int(status.split()[1]), rest
-
-    async def send(self, data: bytes) -> bytes:
-        stream = await trio.open_tcp_stream("127.0.0.1", self.port)
-        got = b""
-        async with stream:
-            await stream.send_all(data)
-            try:
-                while piece := await stream.receive_some(65536):
-                    got += piece
-            except trio.BrokenResourceError:
-                pass
-        return got
-
-    async def do(self, name: str, body: bytes = b"", /, **values: str) -> tuple[int, str]:
-        query = "&".join(f"{key}={value}" for key, value in {"device": "1-1", **values}.items())
-        status, text = await self.ask(f"/do/{name}?{query}", "POST", body, X_Aisrv_Token=TOKEN)
-        return status, text.decode().strip()
-
-
-@asynccontextmanager
-async def served(board: Board | None = None) -> AsyncIterator[Page]:
-    async with open_device(board, runner=inline) as device, trio.open_nursery() as nursery:
-        view = DeviceView("1-1", device)
-        hub = Hub([view])
-        controls = Controls({"1-1": Target(device, device.usb)})
-        server = PageServer(hub, controls, TOKEN)
-        _, port = await nursery.start(server.serve)
-        await nursery.start(controls.run)
-        nursery.start_soon(hub.run)
-        yield Page(device, view, port)
-        nursery.cancel_scope.cancel()
-
-
-class Socket:
-    """A page's WebSocket, as a client of another project."""
-
-    def __init__(self, stream: trio.SocketStream) -> None:
-        self._stream = stream
-        self._client = Connection(ConnectionType.CLIENT)
-        self._events: list[Event] = []
-        self._text = ""
-
-    async def send(self, text: str) -> None:
-        await self._stream.send_all(self._client.send(TextMessage(data=text)))
-
-    def reset(self) -> None:
-        """Have the connection end with RST, as that of a browser that is killed does."""
-        self._stream.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
-
-    async def event(self) -> Event:
-        while not self._events:
-            data = await self._stream.receive_some(65536)
-            self._client.receive_data(data or None)
-            self._events += self._client.events()
-        return self._events.pop(0)
-
-    async def message(self) -> dict[str, Any]:
-        """The next message of text, as an object."""
-        while True:
-            event = await self.event()
-            if isinstance(event, CloseConnection):
-                raise AssertionError(event)
-            if isinstance(event, TextMessage):
-                self._text += event.data
-                if event.message_finished:
-                    text, self._text = self._text, ""
-                    found: dict[str, Any] = json.loads(text)
-                    return found
-
-
-@asynccontextmanager
-async def opened(page: Page, hello: str | None) -> AsyncIterator[Socket]:
-    stream = await trio.open_tcp_stream("127.0.0.1", page.port)
-    async with stream:
-        head = "".join(f"{key}: {value}\r\n" for key, value in UPGRADE.items())
-        await stream.send_all(f"GET /socket HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\n{head}\r\n".encode())
-        got = b""
-        while b"\r\n\r\n" not in got:
-            got += await stream.receive_some(1)
-        assert got.startswith(b"HTTP/1.1 101 ")
-        socket = Socket(stream)
-        if hello is not None:
-            await socket.send(hello)
-        yield socket
-
-
-def hello(see: str | None = "1-1") -> str:
-    return json.dumps({"token": TOKEN, "see": see})
+from aisrv.web.server import HEADERS, KEEP_ALIVE_SECONDS, LARGEST_MESSAGE, NO_TOKEN, PageServer, page_files
+from tests.support.served_page import TOKEN, UPGRADE, Page, hello, opened, served
 
 
 async def test_each_file_of_the_page_is_served_with_the_policy() -> None:
     async with served() as page:
         for path, file in page_files().items():
-            answer = await page.send(f"GET {path} HTTP/1.1\r\nHost: localhost:{page.port}\r\n\r\n".encode())
+            answer = await page.send(f"GET {path} HTTP/1.0\r\nHost: localhost:{page.port}\r\n\r\n".encode())
             head, _, body = answer.partition(b"\r\n\r\n")
             assert body == file.data, path
             for name, value in HEADERS:
@@ -238,6 +114,126 @@ async def test_two_hosts_are_refused() -> None:
     async with served() as page:
         host = f"Host: 127.0.0.1:{page.port}\r\n"
         assert (await page.send(f"GET / HTTP/1.1\r\n{host}{host}\r\n".encode())).split()[1] == b"400"
+
+
+def get(page: Page, path: str = "/page.css", *headers: str) -> bytes:
+    lines = [f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{page.port}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+async def answer_of(stream: trio.SocketStream) -> tuple[bytes, bytes]:
+    """The next answer on a connection: its head, and its body."""
+    got = b""
+    while b"\r\n\r\n" not in got:
+        piece = await stream.receive_some(1)
+        assert piece, got
+        got += piece
+    head = got[:-4].lower()
+    size = int(head.partition(b"content-length: ")[2].split()[0])
+    body = b""
+    while len(body) < size:
+        body += await stream.receive_some(size - len(body))
+    return head, body
+
+
+async def test_a_connection_takes_one_request_after_another() -> None:
+    async with served() as page, await trio.open_tcp_stream("127.0.0.1", page.port) as stream:
+        style = page_files()["/page.css"].data
+        for _ in range(3):
+            await stream.send_all(get(page))
+            head, body = await answer_of(stream)
+            assert body == style
+            assert b"connection:" not in head
+        post = (
+            f"POST /do/infer?device=1-1 HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\nX-Aisrv-Token: {TOKEN}\r\n"
+        )
+        reset = post.replace("infer", "reset").encode() + b"Content-Length: 0\r\n\r\n"
+        await stream.send_all(reset + get(page) + reset)
+        assert [(await answer_of(stream))[1] for _ in range(3)] == [b"done\n", style, b"done\n"]
+
+
+async def test_a_connection_becomes_a_socket_after_other_requests() -> None:
+    async with served() as page, await trio.open_tcp_stream("127.0.0.1", page.port) as stream:
+        await stream.send_all(get(page))
+        await answer_of(stream)
+        await stream.send_all(get(page, "/socket", *(f"{key}: {value}" for key, value in UPGRADE.items())))
+        assert (await stream.receive_some(1024)).startswith(b"HTTP/1.1 101 ")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /page.css HTTP/1.1\r\nConnection: close", 200),
+        (b"GET /page.css HTTP/1.0", 200),
+        (b"GET /nothing HTTP/1.1", 404),
+        (b"GET /page.css HTTP/1.1\r\nOrigin: http://evil.example", 403),
+        (b"POST /do/infer HTTP/1.1\r\nContent-Length: 5", 403),
+        (b"PUT /page.css HTTP/1.1", 405),
+    ],
+)
+async def test_a_connection_ends_when_the_peer_wants_it_or_is_refused(request_: bytes, status: int) -> None:
+    async with served() as page:
+        host = b"\r\nHost: 127.0.0.1:%d\r\n\r\n" % page.port
+        got = await page.send(request_ + host + get(page))
+        assert got.count(b"HTTP/1.1 ") == 1
+        assert got.split()[1] == b"%d" % status
+        assert b"connection: close\r\n" in got.lower()
+
+
+@pytest.mark.parametrize(("wait", "stays"), [(KEEP_ALIVE_SECONDS - 1, True), (KEEP_ALIVE_SECONDS + 1, False)])
+def test_a_connection_waits_for_half_a_minute(wait: float, stays: bool) -> None:
+    async def ask() -> None:
+        async with served() as page, await trio.open_tcp_stream("127.0.0.1", page.port) as stream:
+            await stream.send_all(get(page))
+            await answer_of(stream)
+            await trio.testing.wait_all_tasks_blocked()
+            clock.jump(wait)
+            await trio.testing.wait_all_tasks_blocked()
+            if stays:
+                await stream.send_all(get(page))
+                await answer_of(stream)
+            else:
+                assert await stream.receive_some(1) == b""
+
+    clock = trio.testing.MockClock()
+    trio.run(ask, clock=clock)
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HT"])
+def test_a_second_request_that_begins_comes_within_ten_seconds(begun: bytes) -> None:
+    async def ask() -> None:
+        async with served() as page, await trio.open_tcp_stream("127.0.0.1", page.port) as stream:
+            await stream.send_all(get(page) + begun)
+            await answer_of(stream)
+            await trio.testing.wait_all_tasks_blocked()
+            clock.jump(REQUEST_SECONDS + 1)
+            await trio.testing.wait_all_tasks_blocked()
+            if begun:
+                assert await stream.receive_some(1) == b""
+            else:
+                await stream.send_all(get(page))
+                await answer_of(stream)
+
+    clock = trio.testing.MockClock()
+    trio.run(ask, clock=clock)
+
+
+@pytest.mark.parametrize("piece", [1, 1000, 1024, 100_000])
+@pytest.mark.parametrize(("size", "status"), [(LARGEST_REQUEST, b"200"), (LARGEST_REQUEST + 1, b"400")])
+async def test_the_size_of_a_head_is_limited(size: int, status: bytes, piece: int) -> None:
+    async with served() as page:
+        head = get(page, "/page.css", "Connection: close", "X: ")
+        head = head[:-4] + b"x" * (size - len(head)) + head[-4:]
+        async with await trio.open_tcp_stream("127.0.0.1", page.port) as stream:
+            for at in range(0, len(head), piece):
+                await stream.send_all(head[at : at + piece])
+            assert (await answer_of(stream))[0].split()[1] == status
+
+
+async def test_a_large_body_is_taken_in_any_pieces() -> None:
+    async with served() as page:
+        model = digits.model_bytes() + bytes(200_000)
+        assert (await page.do("model", model))[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from socket import SO_LINGER, SOL_SOCKET
+from socket import SO_LINGER, SO_RCVBUF, SOL_SOCKET
 from typing import Any
 
 import trio
@@ -35,6 +35,7 @@ class Page:
 
     device: Device
     view: DeviceView
+    server: PageServer
     port: int
 
     async def ask(
@@ -79,7 +80,7 @@ async def served(board: Board | None = None) -> AsyncIterator[Page]:
         _, port = await nursery.start(server.serve)
         await nursery.start(controls.run)
         nursery.start_soon(hub.run)
-        yield Page(device, view, port)
+        yield Page(device, view, server, port)
         nursery.cancel_scope.cancel()
 
 
@@ -121,8 +122,13 @@ class Socket:
 
 
 @asynccontextmanager
-async def opened(page: Page, hello: str | None) -> AsyncIterator[Socket]:
-    stream = await trio.open_tcp_stream("127.0.0.1", page.port)
+async def opened(page: Page, hello: str | None, *, receive_buffer: int = 0) -> AsyncIterator[Socket]:
+    """Open a page's WebSocket; `receive_buffer` is the bytes that the system keeps for it, 0 as it likes."""
+    plain = trio.socket.socket()
+    if receive_buffer:
+        plain.setsockopt(SOL_SOCKET, SO_RCVBUF, receive_buffer)
+    await plain.connect(("127.0.0.1", page.port))
+    stream = trio.SocketStream(plain)
     async with stream:
         head = "".join(f"{key}: {value}\r\n" for key, value in UPGRADE.items())
         await stream.send_all(f"GET /socket HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\n{head}\r\n".encode())

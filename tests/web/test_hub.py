@@ -1,21 +1,30 @@
 """The hub makes states while somebody looks, and leaves no trace at the device after that."""
 
+import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import wraps
+from typing import Any
 
+import msgspec
 import pytest
 import trio
 import trio.testing
 
+from aisrv import digits
 from aisrv.board.catalog import BOARDS
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
 from aisrv.monitor.web.device_view import DeviceView
+from aisrv.protocol.commands import Command
+from aisrv.protocol.engine_channel import get_command
 from aisrv.web.cpu_time import CpuTime
 from aisrv.web.hub import GRID, LOG_LINES, TICK, Hub, PageLog
 from aisrv.web.merge_patch import merge_patch
+from aisrv.xcore.chanend import ChanEnd
+from phy.usb.bus import UsbBus
 
 
 def in_virtual_time(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
@@ -64,6 +73,101 @@ async def test_nothing_is_counted_while_nobody_looks() -> None:
             pages.cancel_scope.cancel()
         assert device.node.runtime.tracer is None
         assert device.engines[0].inference.before_run is None
+
+
+@in_virtual_time
+async def test_a_device_that_nobody_looks_at_is_as_it_was_made() -> None:
+    def kinds() -> set[type]:
+        return {type(end) for channel in device.channels for end in (channel.a, channel.b)}
+
+    async with running() as (device, hub, _nursery):
+        made = kinds()
+        async with trio.open_nursery() as pages:
+            pages.start_soon(hub.feed, Page(), "1-1")
+            await trio.sleep(3 * TICK)
+            pages.cancel_scope.cancel()
+        assert made == kinds() == {ChanEnd}
+        assert type(device.usb) is UsbBus
+        assert device.node.runtime.tracer is None
+        assert logging.getLogger("aisrv").handlers == []
+
+
+def applied(before: Any, patch: Any) -> Any:
+    """MergePatch of RFC 7396, section 2."""
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(before) if isinstance(before, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            found.pop(name, None)
+        else:
+            found[name] = applied(found.get(name), value)
+    return found
+
+
+def messages(frames: bytes) -> Iterator[Any]:
+    """The texts of a server's frames (RFC 6455, section 5.2)."""
+    while frames:
+        assert frames[0] == 0x81
+        wide = {126: 2, 127: 8}.get(frames[1], 0)
+        begin = 2 + wide
+        size = int.from_bytes(frames[2:begin]) if wide else frames[1]
+        yield json.loads(frames[begin : begin + size])
+        frames = frames[begin + size :]
+
+
+@in_virtual_time
+async def test_a_thousand_random_patches_give_the_state() -> None:
+    numbers = random.Random(4)
+    model = digits.model_bytes()
+    async with running() as (device, hub, nursery):
+        page, engine = Page(), device.engines[0]
+
+        async def load() -> None:
+            await device.load_model(model)
+
+        async def infer() -> None:
+            await get_command(device.local[0], Command.GET_ID)
+            engine.inferences += 1
+
+        async def set_lights() -> None:
+            engine.gpio.enabled = bool(numbers.getrandbits(1))
+            engine.gpio.thresholds[numbers.randrange(4)] = numbers.randrange(-128, 128)
+
+        async def pull() -> None:
+            device.usb.unplug()
+
+        async def plug() -> None:
+            device.usb.plug()
+
+        async def log() -> None:
+            logging.getLogger("aisrv.x").warning("line %d", numbers.getrandbits(9))
+
+        nursery.start_soon(hub.feed, page, "1-1")
+        changes = [infer, set_lights, pull, plug, log]
+        state: Any = {}
+        patches = lines = 0
+        while patches < 1000:
+            if numbers.getrandbits(7) == 0:
+                await load()
+            await numbers.choice(changes)()
+            if numbers.getrandbits(3) == 0:  # for a while it takes nothing
+                page.takes = trio.Event()
+                await trio.sleep(numbers.uniform(0, 10 * TICK))
+                page.takes.set()
+            await trio.sleep(numbers.uniform(0, 3 * TICK))
+            for message in messages(b"".join(page.got)):
+                if "patch" in message:
+                    state = applied(state, message["patch"])
+                    patches += 1
+                lines += len(message.get("log", []))
+            page.got.clear()
+        await trio.sleep(10 * TICK)
+        for message in messages(b"".join(page.got)):
+            state = applied(state, message.get("patch", {}))
+        now = json.loads(msgspec.json.encode(hub.views["1-1"].state(0.0), enc_hook=int))
+        assert state | {"t": 0.0} == now
+        assert lines > 50
 
 
 @in_virtual_time

@@ -1,5 +1,6 @@
 """The page's server: whom it refuses, what it serves, and what it does to a device."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,21 @@ async def test_each_file_of_the_page_is_served_with_the_policy() -> None:
             assert body == file.data, path
             for name, value in HEADERS:
                 assert name + b": " + value in head.lower().replace(value.lower(), value), name
+
+
+CODE_OF_TEXT = (
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|javascript:"
+)
+COMMENTS = re.compile(r"/\*.*?\*/|(?<!:)//[^\n]*", re.DOTALL)
+ELSEWHERE = r"\w+://(?!\$\{location\.host\})\S*|[\"'`(]//\S*"
+
+
+@pytest.mark.parametrize("path", sorted(set(page_files()) - {"/"}))
+def test_the_page_makes_no_code_of_text_and_asks_no_other_host(path: str) -> None:
+    text = page_files()[path].data.decode()
+    assert re.findall(CODE_OF_TEXT, text) == []
+    plain = COMMENTS.sub("", text).replace("http://www.w3.org/2000/svg", "")  # the name of SVG's elements
+    assert re.findall(ELSEWHERE, plain) == []
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import sys
 BENCHMARKS = (
     "starting",
     "substrate",
+    "firmware",
     "usbip",
     "device",
     "commands_cpu",

@@ -94,7 +94,7 @@ def _unnamed(names: int) -> str:
 
 def _tasks(board: Board) -> Iterator[tuple[str, ...]]:
     for task in board.tasks:
-        yield task.name, f"tile {task.tile}", task.task
+        yield task.name, f"tile {task.tile}", task.what
 
 
 def _around(board: Board) -> Iterator[tuple[str, ...]]:

@@ -266,12 +266,15 @@ class GraphSpec:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """A task of the user's own: an async function that runs on a core, with channel ends as arguments."""
+    """A task of the user's own: a function that runs on a core, with channel ends as arguments.
+
+    It is an async function of Python, `task`, or one of C, with its sources in `c`.
+    """
 
     name: str
     """Name in drawings and messages."""
-    task: str
-    """The function, as "module:function"; the module may be beside the board file."""
+    task: str = ""
+    """The function in Python, as "module:function"; the module may be beside the board file."""
     tile: int = 0
     """Tile that it runs on."""
     ends: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -280,3 +283,27 @@ class TaskSpec:
     """Folder in which the module is looked for first."""
     origin: str = field(default="", compare=False)
     """Place of the function, for messages: `board.toml:12: tasks[0].task`."""
+    c: tuple[Path, ...] = ()
+    """Sources of a task in C. Those of all C tasks of a tile are one program."""
+    function: str | None = None
+    """The function in C. Default: the task's name."""
+    arguments: tuple[str | int, ...] | None = None
+    """Arguments of the function in C, up to eight: ends by name, and numbers. Default: its ends."""
+    defines: Mapping[str, str | int | bool] = field(default_factory=dict, hash=False)
+    """Macros of its sources; `true` defines one as 1, `false` none."""
+    include: tuple[Path, ...] = ()
+    """Folders of headers."""
+    sanitize: tuple[str, ...] = ()
+    """Sanitizers of the compiler for the tile's program: `address`, `undefined`."""
+    stack: int = 65536
+    """Stack of each core of the tile's program, in bytes; the largest of its tasks holds."""
+
+    @property
+    def what(self) -> str:
+        """The function, as drawings and messages name it."""
+        return f"{self.c_function} in C" if self.c else self.task
+
+    @property
+    def c_function(self) -> str:
+        """The name of the function in C."""
+        return self.function or self.name

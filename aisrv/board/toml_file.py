@@ -207,9 +207,16 @@ class _Port(Table, frozen=True):
 
 class _Task(Table, frozen=True):
     name: str
-    task: str
+    task: str | None = None
     tile: Integer | None = None
     ends: dict[str, str] | None = None
+    c: tuple[Path, ...] | None = None
+    function: str | None = None
+    arguments: tuple[str | Integer, ...] | None = None
+    defines: dict[str, str | bool | Integer] | None = None
+    include: tuple[Path, ...] | None = None
+    sanitize: tuple[str, ...] | None = None
+    stack: Size | None = None
 
 
 class _Graph(Table, frozen=True, rename={"path": "file"}):
@@ -355,7 +362,8 @@ def _graph(file: TomlFile, table: _Graph) -> GraphSpec:
 
 
 def _task(file: TomlFile, number: int, table: _Task) -> TaskSpec:
-    return TaskSpec(**table.given(), folder=file.directory, origin=file.place(("tasks", number, "task")))
+    key = "task" if table.c is None else "c"
+    return TaskSpec(**table.given(), folder=file.directory, origin=file.place(("tasks", number, key)))
 
 
 def _part(table: _Part) -> FlashPart:

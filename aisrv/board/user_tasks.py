@@ -20,6 +20,12 @@ CONTEXT: Final = ("node", "tile")
 
 _TASK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
 _FUNCTION: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+_C_NAME: Final = re.compile(r"[A-Za-z_]\w{0,62}", re.ASCII)
+C_ARGUMENTS: Final = 8
+"""Arguments of a function in C that a task may have."""
+SANITIZERS: Final = ("address", "undefined")
+LEAST_STACK: Final = 4096
+MOST_STACK: Final = 1 << 24
 _PART: Final = re.compile(r"(engine|flash) ([0-9]{1,4})|(engine) ([0-9]{1,4}) (changes)", re.ASCII)
 
 
@@ -71,7 +77,14 @@ def check_tasks(tasks: Sequence[TaskSpec], engines: int, flashes: int) -> None:
         if spec.name in names:
             raise BoardError(f"two tasks are called {spec.name!r}", "tasks", number, "name")
         names.add(spec.name)
-        if not _FUNCTION.fullmatch(spec.task):
+        if not spec.c and not spec.task:
+            raise BoardError(
+                f"the task {spec.name!r} has no function: give `task`, in Python, or `c`, the sources in C",
+                *("tasks", number),
+            )
+        if spec.c:
+            _check_c(number, spec)
+        elif not _FUNCTION.fullmatch(spec.task):
             raise BoardError(
                 f'the task {spec.name!r}: a function is written "module:function", not {spec.task!r}',
                 *("tasks", number, "task"),
@@ -91,6 +104,33 @@ def check_tasks(tasks: Sequence[TaskSpec], engines: int, flashes: int) -> None:
                 if end in taken:
                     raise BoardError(f"the end {end.task}.{end.end} is joined twice", *setting)
                 taken.add(end)
+
+
+def _check_c(number: int, spec: TaskSpec) -> None:
+    """Check what concerns a task in C alone."""
+    if spec.task:
+        raise BoardError(f"the task {spec.name!r} has both `task`, in Python, and `c`", "tasks", number, "c")
+    if not _C_NAME.fullmatch(spec.c_function):
+        raise BoardError(
+            f"the task {spec.name!r}: {spec.c_function!r} is no name of a function in C; give `function`",
+            *("tasks", number, "name" if spec.function is None else "function"),
+        )
+    if (count := len(spec.arguments or ())) > C_ARGUMENTS:
+        raise BoardError(
+            f"the task {spec.name!r} has {count} arguments; a function of C has up to {C_ARGUMENTS} here",
+            *("tasks", number, "arguments"),
+        )
+    for name in spec.defines:
+        if not _C_NAME.fullmatch(name):
+            raise BoardError(f"{name!r} is no name of a macro", "tasks", number, "defines", name)
+    for name in spec.sanitize:
+        if name not in SANITIZERS:
+            known = ", ".join(SANITIZERS)
+            raise BoardError(f"no sanitizer {name!r}; there are {known}", "tasks", number, "sanitize")
+    if not LEAST_STACK <= spec.stack <= MOST_STACK:
+        raise BoardError(
+            f"a stack has {LEAST_STACK} to {MOST_STACK} bytes, not {spec.stack}", "tasks", number, "stack"
+        )
 
 
 def _targets(number: int, spec: TaskSpec) -> Iterator[tuple[str, PartTarget | TaskTarget]]:

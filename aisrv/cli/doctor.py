@@ -58,6 +58,7 @@ EXTRAS: Final = {
 }
 
 
+C_USE: Final = "tasks in C, aisrv firmware"
 NATIVE_USE: Final = "speed of --engine kernels"
 SANDBOX_USE: Final = "models of others"
 LIBUSB_USE: Final = "hardware on USB, --device usb"
@@ -126,6 +127,17 @@ def check_extras() -> Iterator[Finding]:
         state = State.MISSING if absent else State.WORKS
         detail = f"no {', '.join(absent)}" if absent else ", ".join(extra.modules)
         yield Finding(f"extra {name}", state, detail, install_command(name) if absent else None, extra.use)
+
+
+def check_compiler() -> Finding:
+    """Find the C compiler for tasks in C."""
+    from aisrv.firmware.compiler import find_compiler
+    from aisrv.firmware.errors import FirmwareError
+
+    try:
+        return Finding("C compiler", State.WORKS, find_compiler(), use=C_USE)
+    except FirmwareError as error:
+        return Finding("C compiler", State.MISSING, str(error), "sudo apt-get install gcc", C_USE)
 
 
 def check_native() -> Finding:
@@ -211,6 +223,7 @@ async def examine() -> list[Finding]:
         check_python(),
         *[await check_engine(kind) for kind in kinds],
         check_native(),
+        check_compiler(),
         *await trio.to_thread.run_sync(lambda: list(check_extras())),
         *await trio.to_thread.run_sync(lambda: list(check_sandbox())),
         await check_preload(),

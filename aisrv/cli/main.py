@@ -40,6 +40,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.cli.exec:exec_",
         "Run a program that finds a virtual device where it looks for USB.",
     ),
+    "firmware": (
+        "aisrv.cli.firmware:firmware",
+        "Compile and run firmware in C on the tiles of a virtual chip.",
+    ),
     "fleet": (
         "aisrv.cli.fleet:fleet",
         "Run a cluster for evaluations here, and say what one takes.",

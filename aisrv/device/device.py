@@ -28,6 +28,7 @@ from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import XcoreError
 
 if TYPE_CHECKING:
+    from aisrv.device.c_task import CTask
     from aisrv.device.graph import DeviceGraph
     from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
@@ -171,10 +172,11 @@ async def open_device(
         board = replace(board, device_time=device_time)
     classes, make_factory = _time_of(board)
     plan = _checked_plan(board)
-    user_tasks, user_commands = _load_user_tasks(board, plan), _load_user_commands(board)
+    user_commands = _load_user_commands(board)
     device: Device | None = None
     try:
         with ExitStack() as files:
+            user_tasks = _load_user_tasks(board, plan, files)
             graph = None if board.graph is None else files.enter_context(_load_graph(board.graph))
             storages = [files.enter_context(closing(_storage(flash))) for flash in board.flashes]
             async with open_node(
@@ -219,12 +221,12 @@ def _flash_channels(ends: Sequence[ChanEnd]) -> "tuple[FlashChannel, ...]":
     return tuple(map(FlashChannel, ends))
 
 
-def _load_user_tasks(board: Board, plan: Plan) -> "Sequence[UserTask]":
+def _load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "Sequence[UserTask | CTask]":
     if not board.tasks:
         return ()
     from aisrv.device.user_task import load_user_tasks
 
-    return load_user_tasks(board, plan)
+    return load_user_tasks(board, plan, closing)
 
 
 def _load_user_commands(board: Board) -> "Sequence[UserCommands]":

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from aisrv.board import Board, SensorSpec
+    from aisrv.device.c_task import CTask
     from aisrv.device.graph import DeviceGraph
     from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
@@ -65,7 +66,7 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
     """The debug log of each engine."""
     factory: PartFactory
     """Makes the parts in which time passes on the chip."""
-    user_tasks: Sequence[UserTask]
+    user_tasks: Sequence[UserTask | CTask]
     """The functions of the user's own tasks, as the board lists these."""
     user_commands: Sequence[UserCommands] = ()
     """The user's own commands, by engine; empty where no engine has any."""
@@ -81,7 +82,7 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
         node: Node,
         runner: Runners,
         storages: Sequence[Storage],
-        user_tasks: Sequence[UserTask] = (),
+        user_tasks: Sequence[UserTask | CTask] = (),
         user_commands: Sequence[UserCommands] = (),
         source: FrameSource | None = None,
         graph: DeviceGraph | None = None,

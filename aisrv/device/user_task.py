@@ -4,9 +4,10 @@ import difflib
 import inspect
 import traceback
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
@@ -16,6 +17,9 @@ from aisrv.device.user_module import UserModuleError, import_user_module
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node
 from aisrv.xcore.tile import Tile
+
+if TYPE_CHECKING:
+    from aisrv.device.c_task import CTask
 
 
 class UserTask(Struct, frozen=True):
@@ -62,12 +66,21 @@ def _last_line(error: BaseException, folder: Path) -> str:
     return lines[-1] if lines else ""
 
 
-def load_user_tasks(board: Board, plan: Plan) -> list[UserTask]:
-    """Import the functions of a board's own tasks. Raises BoardError."""
+def load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "list[UserTask | CTask]":
+    """Import the functions of a board's own tasks, and compile those in C. Raises BoardError.
+
+    `closing` ends the programs of C.
+    """
+    tasks = {task.number: task for task in plan.tasks if task.kind is TaskKind.USER}
+    ends = [[end.name for end in plan.ends_of(tasks[number])] for number in range(len(board.tasks))]
+    in_c: Mapping[int, CTask] = {}
+    if any(spec.c for spec in board.tasks):
+        from aisrv.device.c_task import load_c_tasks
+
+        in_c = load_c_tasks(board, ends, closing)
     return [
-        UserTask.load(task.number, board.tasks[task.number], [end.name for end in plan.ends_of(task)])
-        for task in plan.tasks
-        if task.kind is TaskKind.USER
+        in_c.get(number) or UserTask.load(number, spec, ends[number])
+        for number, spec in enumerate(board.tasks)
     ]
 
 

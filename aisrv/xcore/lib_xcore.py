@@ -97,8 +97,8 @@ async def hwtimer_delay(timer: Timer, period: int) -> int:
 # Cores.
 
 
-class _Join:
-    """Waits for the cores of a `par`; in a deadlock it waits for each of them."""
+class Join:
+    """Starts the cores of a `par` and waits for them; in a deadlock it waits for each of them."""
 
     name = "par"
 
@@ -156,7 +156,7 @@ async def par(tile: Tile, *jobs: Callable[[], Awaitable[object]]) -> None:
     waited for without end, as on silicon. Where the calling core is cancelled, or its own job raises, the
     other jobs are cancelled first.
     """
-    join = _Join(tile)
+    join = Join(tile)
     tile.check_cores(len(jobs) - 1)
     for job in jobs[1:]:
         join.start(job)

@@ -9,10 +9,14 @@ class TrapKind(enum.IntEnum):
 
     LINK_ERROR = 1
     """An output with no destination set."""
+    ILLEGAL_INSTRUCTION = 3
+    """An instruction, or a function of C, that a tile does not have."""
     ILLEGAL_RESOURCE = 4
     """A token of the wrong kind, a resource in the wrong state, freed, or one more than there are."""
     LOAD_STORE = 5
     """An access to memory that the tile does not have."""
+    ARITHMETIC = 7
+    """A division by zero, or one that overflows."""
     ECALL = 8
     """The program gave up by itself, as a failed assertion does, or by an exception of Python."""
     RESOURCE_DEP = 9

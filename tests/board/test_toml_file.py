@@ -345,7 +345,10 @@ def test_an_absolute_path_stays() -> None:
             "4: sensor.rate: must be a finite number, not inf",
         ),
         ("[[ports]]\ntile = 0", "1: ports[0]: the key location is missing"),
-        ("[[tasks]]\nname = 'a'", "1: tasks[0]: the key task is missing"),
+        (
+            "[[tasks]]\nname = 'a'",
+            "1: tasks[0]: the task 'a' has no function: give `task`, in Python, or `c`, the sources in C",
+        ),
         ("[[tasks]]\ntask = 'a:b'", "1: tasks[0]: the key name is missing"),
         (
             "[tasks]\nname = 'a'",

@@ -129,6 +129,15 @@ def test_extras_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+def test_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    missing = "no C compiler is found: install gcc or clang, or name one in CC"
+    assert doctor.check_compiler() == Finding(
+        "C compiler", State.MISSING, missing, "sudo apt-get install gcc", doctor.C_USE
+    )
+
+
 def test_layers_that_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     layers = (
         SandboxLayer("Landlock", False, "the kernel has none"),

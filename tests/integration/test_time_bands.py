@@ -44,6 +44,7 @@ UNTIMED: Final = frozenset(
             "diff-engines",
             "doctor",
             "exec",
+            "firmware",
             "fleet",
             "graph",
             "plan",

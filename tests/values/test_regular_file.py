@@ -37,6 +37,7 @@ OTHERS = {
     "aisrv/attach/preload/trial.py: _note(trial).read_text": "a note of ours in a private directory",
     "aisrv/inference/process/sandbox.py: os.open": "a place for Landlock, which is not read",
     "aisrv/attach/preload/tree.py: os.open": "a device node",
+    "aisrv/attach/preload/tree.py: (self._home(place) / 'uevent').read_text": "a file of ours",
     "aisrv/attach/spidev/cuse.py: os.open": "a device node",
     "host_tools/standins/launcher.py: os.open": "the terminal",
     "host_tools/standins/spidev.py: os.open": "a device node, to have its error",

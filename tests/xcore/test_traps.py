@@ -18,8 +18,10 @@ from tests.support.simulation import bench, settle, simulated, sole_error
 def test_trap_kinds_have_the_numbers_of_trycatch_h() -> None:
     assert {kind.name: kind.value for kind in TrapKind} == {
         "LINK_ERROR": 1,
+        "ILLEGAL_INSTRUCTION": 3,
         "ILLEGAL_RESOURCE": 4,
         "LOAD_STORE": 5,
+        "ARITHMETIC": 7,
         "ECALL": 8,
         "RESOURCE_DEP": 9,
     }

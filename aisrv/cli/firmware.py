@@ -1,0 +1,200 @@
+"""`aisrv firmware`: programs in C on the tiles of a chip, and the headers that they are compiled with."""
+
+import shlex
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from aisrv.cli.options.logging import start_logging, verbose_option
+from aisrv.terminal.file_types import FILE
+from aisrv.terminal.option_group import option, option_group
+
+if TYPE_CHECKING:
+    from aisrv.firmware.compiler import Program
+    from aisrv.firmware.tile_process import ProcessSettings
+
+NOT_COMPILED: Final = 2
+"""Exit code for a program that does not compile."""
+_FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+_SIZES: Final = click.IntRange(4096, 1 << 24)
+
+
+class _NotCompiled(click.ClickException):
+    exit_code = NOT_COMPILED
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerOptions:
+    """How the sources are compiled."""
+
+    defines: Sequence[str] = option(
+        "--define", "-D", multiple=True, metavar="NAME[=VALUE]", help="Macro of the sources; may be repeated."
+    )
+    include: Sequence[Path] = option(
+        "--include",
+        "-I",
+        multiple=True,
+        type=_FOLDER,
+        metavar="DIR",
+        help="Folder of headers; may be repeated.",
+    )
+    sanitize: Sequence[str] = option(
+        "--sanitize",
+        multiple=True,
+        type=click.Choice(["address", "undefined"]),
+        help="Sanitizer of the compiler; may be repeated.",
+    )
+    options: str = option(
+        "--cflags", default="", metavar="OPTIONS", help="Further options of the compiler, as one word."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How the programs run."""
+
+    seed: int = option("--seed", default=0, show_default=True, help="Order of what is ready at once.")
+    live: bool = option(
+        "--live",
+        is_flag=True,
+        help="Take the time of this machine, and not one that passes while cores wait.",
+    )
+    on_trap: str = option(
+        "--on-trap",
+        type=click.Choice(["halt", "stop"]),
+        default="halt",
+        show_default=True,
+        help="Whether a trap halts its core, as on the chip, or stops the run.",
+    )
+    cpu_limit: int = option(
+        "--cpu-limit",
+        type=click.IntRange(0, 3600),
+        default=5,
+        show_default=True,
+        metavar="SECONDS",
+        help="Say where a core is that runs so long without touching the chip; 0 for never.",
+    )
+    cpu_limit_action: str = option(
+        "--cpu-limit-action",
+        type=click.Choice(["report", "halt"]),
+        default="report",
+        show_default=True,
+        help="Whether such a core is only reported, or halted.",
+    )
+    stack: int = option(
+        "--stack", type=_SIZES, default=65536, show_default=True, metavar="BYTES", help="Stack of each core."
+    )
+    gdb: int | None = option(
+        "--gdb",
+        type=click.IntRange(0, 1),
+        metavar="TILE",
+        help="Run the program of this tile in the debugger.",
+    )
+    debugger: str = option(
+        "--debugger", default="gdb -q --args", show_default=True, help="Command of that debugger."
+    )
+
+
+@click.group()
+def firmware() -> None:
+    """Compile and run firmware in C, written for XMOS's lib_xcore, on the tiles of a virtual chip.
+
+    \b
+    Examples:
+      aisrv firmware run main.c
+      aisrv firmware run main.c --tile1 filter.c
+      cc $(aisrv firmware headers --cflags) -c main.c
+    """
+
+
+@firmware.command()
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.option("--tile1", multiple=True, type=FILE, help="Source of the program of tile 1; may be repeated.")
+@option_group("compiler", CompilerOptions)
+@option_group("run", RunOptions)
+@verbose_option
+def run(
+    files: Sequence[Path],
+    tile1: Sequence[Path],
+    compiler: CompilerOptions,
+    run: RunOptions,
+    verbose: int,
+) -> None:
+    """Compile FILES and run them as the program of tile 0.
+
+    A program begins with main; or with main_tile0(chanend_t c) and main_tile1(chanend_t c), in the same files
+    or with --tile1, which get the ends of a channel between the tiles. The exit code is main's, or that of
+    exit(); 1 where a core trapped or no core can run again, 2 where the sources do not compile.
+
+    \b
+    Examples:
+      aisrv firmware run blink.c
+      aisrv firmware run --define RATE=16000 --include api main.c audio.c
+      aisrv firmware run --sanitize address main.c
+      aisrv firmware run --gdb 0 main.c
+    """
+    from aisrv.firmware.compiler import CompileError, build, mains
+    from aisrv.firmware.errors import FirmwareError
+    from aisrv.firmware.whole_program import RunSettings, run_whole_programs
+    from aisrv.xcore.traps import XcoreError
+
+    start_logging(verbose)
+    if run.gdb is not None:
+        signal.signal(signal.SIGINT, lambda _number, _frame: None)  # it is the debugger's
+    try:
+        programs = {0: build(_program(files, compiler))}
+        if tile1:
+            programs[1] = build(_program(tile1, compiler))
+        elif "main_tile1" in mains(programs[0]):
+            programs[1] = programs[0]
+        settings = RunSettings(
+            processes={tile: _process(run, tile) for tile in programs},
+            seed=run.seed,
+            is_live=run.live,
+            stops_at_trap=run.on_trap == "stop",
+        )
+        code = run_whole_programs(programs, settings)
+    except CompileError as error:
+        raise _NotCompiled(str(error)) from None
+    except (FirmwareError, XcoreError) as error:
+        raise click.ClickException("\n".join((str(error), *getattr(error, "__notes__", ())))) from None
+    raise SystemExit(code)
+
+
+def _program(files: Sequence[Path], options: CompilerOptions) -> "Program":
+    from aisrv.firmware.compiler import Program, Unit
+
+    unit = Unit(
+        tuple(path.absolute() for path in files),
+        tuple(options.defines),
+        tuple(path.absolute() for path in options.include),
+        tuple(shlex.split(options.options)),
+    )
+    return Program((unit,), sanitize=tuple(options.sanitize))
+
+
+def _process(run: RunOptions, tile: int) -> "ProcessSettings":
+    from aisrv.firmware.tile_process import ProcessSettings
+
+    if tile == run.gdb:
+        return ProcessSettings(run.stack, 0, command=tuple(shlex.split(run.debugger)))
+    return ProcessSettings(run.stack, run.cpu_limit, run.cpu_limit_action == "halt")
+
+
+@firmware.command()
+@click.option("--cflags", is_flag=True, help="Print all options that a compiler needs for them.")
+def headers(cflags: bool) -> None:
+    """Print the folder of the headers of lib_xcore, for editors and for builds of your own.
+
+    \b
+    Examples:
+      aisrv firmware headers
+      cc $(aisrv firmware headers --cflags) -fsyntax-only main.c
+    """
+    from aisrv.firmware.compiler import CFLAGS, INCLUDE
+
+    click.echo(shlex.join(("-std=gnu11", *CFLAGS)) if cflags else str(INCLUDE))

@@ -1,0 +1,99 @@
+"""Tasks of the user's own in C: the programs of a board's tiles, and their functions as tasks."""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from aisrv.board import Board, BoardError, TaskSpec
+from aisrv.firmware.c_tile import CTile
+from aisrv.firmware.compiler import Program, Unit, build
+from aisrv.firmware.errors import FirmwareError
+from aisrv.firmware.tile_process import ProcessSettings, TileProcess
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.node import Node
+from aisrv.xcore.tile import Tile
+
+
+class CProgram:
+    """The program of a tile in C, which starts with the first of its tasks."""
+
+    def __init__(self, file: Path, settings: ProcessSettings, closing: ExitStack) -> None:
+        """Hold a compiled program; `closing` ends its process."""
+        self._file: Final = file
+        self._settings: Final = settings
+        self._closing: Final = closing
+        self._tile: CTile | None = None
+
+    def on(self, tile: Tile) -> CTile:
+        """Return the tile with its program running."""
+        if self._tile is None:
+            process = self._closing.enter_context(TileProcess(self._file, tile.number, self._settings))
+            self._tile = CTile(tile, process)
+        return self._tile
+
+
+class CTask(Struct, frozen=True):
+    """A function in C, ready to run."""
+
+    spec: TaskSpec
+    program: CProgram
+    place: int
+    """Its place among the functions of the program."""
+    arguments: tuple[str | int, ...]
+
+    async def run(self, ends: Mapping[str, ChanEnd], _node: Node, tile: Tile) -> None:
+        """Run the function with its channel ends and numbers."""
+        given = [ends[each] if isinstance(each, str) else each for each in self.arguments]
+        await self.program.on(tile).run(self.place, self.place, self.spec.name, given)
+
+
+def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitStack) -> dict[int, CTask]:
+    """Compile the tasks in C of a board, a program for each tile; `ends` are those of each task.
+
+    Raises BoardError, with the compiler's message where a source does not compile.
+    """
+    found: dict[int, CTask] = {}
+    for tile in range(board.tiles):
+        specs = {n: spec for n, spec in enumerate(board.tasks) if spec.c and spec.tile == tile}
+        if not specs:
+            continue
+        first = min(specs)
+        try:
+            file = build(_program_of(list(specs.values())))
+        except FirmwareError as error:
+            raise BoardError(
+                f"{specs[first].origin or specs[first].name}: {error}", "tasks", first, "c"
+            ) from None
+        program = CProgram(file, ProcessSettings(max(spec.stack for spec in specs.values())), closing)
+        for place, (number, spec) in enumerate(specs.items()):
+            found[number] = CTask(spec, program, place, _arguments(number, spec, ends[number]))
+    return found
+
+
+def _program_of(specs: Sequence[TaskSpec]) -> Program:
+    units = dict.fromkeys(Unit(spec.c, tuple(_defines(spec)), spec.include) for spec in specs)
+    sanitizers = dict.fromkeys(name for spec in specs for name in spec.sanitize)
+    return Program(tuple(units), tuple(spec.c_function for spec in specs), tuple(sanitizers))
+
+
+def _defines(spec: TaskSpec) -> list[str]:
+    given = {name: int(value) if value is True else value for name, value in spec.defines.items()}
+    return [f"{name}={value}" for name, value in given.items() if value is not False]
+
+
+def _arguments(number: int, spec: TaskSpec, ends: Collection[str]) -> tuple[str | int, ...]:
+    """Return the arguments of a task's function, each an end that it has or a number. Raises BoardError."""
+    arguments = tuple(ends) if spec.arguments is None else spec.arguments
+    for each in arguments:
+        if isinstance(each, str) and each not in ends:
+            known = ", ".join(ends) or "none"
+            raise BoardError(
+                f"the task {spec.name!r} has no end {each!r}; its ends are {known}",
+                "tasks",
+                number,
+                "arguments",
+            )
+    return arguments

@@ -1,0 +1,490 @@
+/* The runtime of a tile: its cores as coroutines on the one thread of this process.
+ *
+ * A core runs until it performs a verb. When all of them wait, their verbs go to the simulator in one message, and
+ * its answer says which of them go on. The messages lie in memory that both share; a byte on a pipe says "yours".
+ * The layout is that of `aisrv/firmware/records.py`. */
+#include "runtime.h"
+
+#include <errno.h>
+#include <execinfo.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#if !defined(__x86_64__) || !defined(__linux__)
+#error "C tasks run on Linux on x86-64 alone"
+#endif
+
+enum { SLOTS = 16, STARTED = 8, FRAMES = 24, RESOURCES = 256, PAGE = 4096, CPU_CHECKS = 5 };
+
+typedef struct {
+    void *stack_pointer;
+    char *stack; /* its lowest byte; the guard page lies below */
+    int used;
+    uint32_t result;
+    void *in;
+    size_t in_bytes;
+    uint32_t tick;
+    int clock_was_read;
+    unsigned posted;
+    void (*function)(void *);
+    void *argument;
+    uint32_t arguments[START_ARGUMENTS];
+} slot_t;
+
+static slot_t slots[SLOTS];
+static int current = -1;
+static void *scheduler_stack_pointer;
+static size_t stack_bytes = 65536;
+static uint32_t tile;
+
+static char *shared;
+static size_t request_bytes;
+static int pipe_in, pipe_out;
+
+static uint32_t destinations[RESOURCES];
+static struct {
+    int is_set;
+    uint32_t time;
+} triggers[RESOURCES];
+
+static volatile sig_atomic_t runs, runs_at_check, checks;
+static int cpu_limit, cpu_limit_halts;
+
+/* Saves the registers that a call keeps, and goes on where another stack stopped. */
+void runtime_switch(void **save, void *to);
+__asm__(".text\n"
+        ".globl runtime_switch\n"
+        ".type runtime_switch, @function\n"
+        "runtime_switch:\n"
+        "    push %rbp\n"
+        "    push %rbx\n"
+        "    push %r12\n"
+        "    push %r13\n"
+        "    push %r14\n"
+        "    push %r15\n"
+        "    mov %rsp, (%rdi)\n"
+        "    mov %rsi, %rsp\n"
+        "    pop %r15\n"
+        "    pop %r14\n"
+        "    pop %r13\n"
+        "    pop %r12\n"
+        "    pop %rbx\n"
+        "    pop %rbp\n"
+        "    ret\n"
+        ".size runtime_switch, . - runtime_switch\n"
+        ".section .note.GNU-stack,\"\",@progbits\n"
+        ".text\n");
+enum { SAVED_FRAME_POINTER = 5, SAVED_RETURN = 6, SAVED_WORDS = 7 };
+
+static void die(const char *what) {
+    dprintf(2, "tile %u: %s: %s\n", tile, what, strerror(errno));
+    _exit(120);
+}
+
+unsigned runtime_core(void) { return (unsigned)current; }
+
+/* Requests: written by the running core, read by the simulator at the next exchange. */
+
+static void *put(uint32_t verb, uint32_t a, uint32_t b, size_t out_bytes, size_t in_bytes) {
+    request_t request = {(uint16_t)current, (uint16_t)verb, a, b, (uint32_t)out_bytes, (uint32_t)in_bytes};
+    size_t padded = (out_bytes + 3) & ~(size_t)3;
+    if (request_bytes + sizeof request + padded > HALF_BYTES) {
+        dprintf(2, "tile %u: the requests of its cores are larger than %d bytes\n", tile, HALF_BYTES);
+        _exit(121);
+    }
+    char *place = shared + REQUESTS + request_bytes;
+    memcpy(place, &request, sizeof request);
+    request_bytes += sizeof request + padded;
+    return place + sizeof request;
+}
+
+static void sleep_until_answered(void) { runtime_switch(&slots[current].stack_pointer, scheduler_stack_pointer); }
+
+uint32_t runtime_verb_with(uint32_t verb, uint32_t a, uint32_t b, const void *out, size_t out_bytes, void *in,
+                           size_t in_bytes) {
+    if (out_bytes > BUFFER_BYTES || in_bytes > BUFFER_BYTES) {
+        runtime_trap(TRAP_LOAD_STORE, "a buffer larger than 1 MiB, of which a tile has half");
+    }
+    void *place = put(verb, a, b, out_bytes, in_bytes);
+    if (out_bytes) memcpy(place, out, out_bytes);
+    slot_t *slot = &slots[current];
+    slot->in = in;
+    slot->in_bytes = in_bytes;
+    slot->posted = 0;
+    sleep_until_answered();
+    return slot->result;
+}
+
+uint32_t runtime_verb(uint32_t verb, uint32_t a, uint32_t b) { return runtime_verb_with(verb, a, b, NULL, 0, NULL, 0); }
+
+void runtime_post(uint32_t verb, uint32_t a, uint32_t b) {
+    slot_t *slot = &slots[current];
+    put(verb | POSTED, a, b, 0, 0);
+    if (++slot->posted == MOST_POSTED) runtime_verb(VERB_CATCH_UP, 0, 0);
+}
+
+uint32_t runtime_read_clock(void) {
+    slot_t *slot = &slots[current];
+    if (slot->clock_was_read || slot->posted) runtime_verb(VERB_LET_TIME_PASS, 0, 0);
+    slot->clock_was_read = 1;
+    return slot->tick;
+}
+
+/* What the tile knows by itself. */
+
+static unsigned number_of(uint32_t resource) { return resource >> 8 & 0xFF; }
+
+uint32_t runtime_destination(uint32_t end) { return destinations[number_of(end)]; }
+void runtime_set_destination(uint32_t end, uint32_t destination) { destinations[number_of(end)] = destination; }
+int runtime_leaves_tile(uint32_t end) {
+    uint32_t destination = destinations[number_of(end)];
+    return destination != 0 && destination >> 16 != end >> 16;
+}
+
+int runtime_trigger(uint32_t timer, uint32_t *time) {
+    unsigned number = number_of(timer);
+    *time = triggers[number].time;
+    return triggers[number].is_set;
+}
+void runtime_set_trigger(uint32_t timer, uint32_t time) {
+    triggers[number_of(timer)].is_set = 1;
+    triggers[number_of(timer)].time = time;
+}
+void runtime_clear_trigger(uint32_t timer) { triggers[number_of(timer)].is_set = 0; }
+
+/* Coroutines. */
+
+static void begin(void) {
+    slot_t *slot = &slots[current];
+    slot->function(slot->argument);
+    put(VERB_RETURN, 0, 0, 0, 0);
+    slot->used = 0;
+    sleep_until_answered();
+    abort(); /* nobody answers a core that has returned */
+}
+
+static char *new_stack(void) {
+    char *lowest = mmap(NULL, PAGE + stack_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_32BIT, -1, 0);
+    if (lowest == MAP_FAILED) die("no memory for a stack");
+    if (mprotect(lowest, PAGE, PROT_NONE)) die("no guard page for a stack");
+    return lowest + PAGE;
+}
+
+static void prepare(int number, void (*function)(void *), void *argument) {
+    slot_t *slot = &slots[number];
+    if (!slot->stack) slot->stack = new_stack();
+    void **top = (void **)(slot->stack + stack_bytes);
+    *--top = NULL; /* the caller of `begin`; a function is entered with a stack of 16n + 8 */
+    *--top = (void *)begin;
+    top -= SAVED_WORDS - 1;
+    memset(top, 0, (SAVED_WORDS - 1) * sizeof *top);
+    slot->stack_pointer = top;
+    slot->used = 1;
+    slot->function = function;
+    slot->argument = argument;
+    slot->posted = 0;
+    slot->clock_was_read = 0;
+    slot->tick = current < 0 ? 0 : slots[current].tick;
+}
+
+uint32_t runtime_new_job(void (*function)(void *), void *argument) {
+    for (int number = STARTED; number < SLOTS; number++) {
+        if (!slots[number].used) {
+            prepare(number, function, argument);
+            return (uint32_t)number;
+        }
+    }
+    runtime_trap(TRAP_ILLEGAL_RESOURCE, "more jobs at once than a tile has logical cores, 8");
+}
+
+static void go_on(int number) {
+    current = number;
+    runs++;
+    runtime_switch(&scheduler_stack_pointer, slots[number].stack_pointer);
+    current = -1;
+}
+
+/* Functions that a board or the program starts: a table that is written for each program. */
+
+static void start_function(void *argument) {
+    uint32_t *a = ((slot_t *)argument)->arguments;
+    const runtime_task_t *task = ((slot_t *)argument)->in;
+    if (task->is_main) {
+        int code = ((int (*)(uint32_t))task->function)(a[0]);
+        put(VERB_RETURN, task->is_main == 1 ? (uint32_t)code : 0, 0, 0, 0);
+        fflush(NULL);
+        slots[current].used = 0;
+        sleep_until_answered();
+    }
+    ((void (*)(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t))task->function)(
+        a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+}
+
+static void start(const result_t *result, const uint32_t *words) {
+    slot_t *slot = &slots[result->core & ~START];
+    for (unsigned i = 0; i < START_ARGUMENTS; i++) {
+        slot->arguments[i] = words[2 * i];
+        if (words[2 * i + 1]) runtime_set_destination(words[2 * i], words[2 * i + 1]);
+    }
+    prepare((int)(slot - slots), start_function, slot);
+    slot->in = (void *)&runtime_tasks[result->value];
+    slot->tick = result->tick;
+    go_on((int)(slot - slots));
+}
+
+/* Where a core is: the frames of its stack, for reports. */
+
+static size_t walk(uintptr_t frame_pointer, const slot_t *slot, uint64_t *frames, size_t count) {
+    uintptr_t low = (uintptr_t)slot->stack, high = low + stack_bytes - 2 * sizeof(void *);
+    while (count < FRAMES && frame_pointer >= low && frame_pointer <= high && frame_pointer % sizeof(void *) == 0) {
+        const uintptr_t *frame = (const uintptr_t *)frame_pointer;
+        if (frame[1] == 0) break;
+        frames[count++] = frame[1] - 1;
+        if (frame[0] <= frame_pointer) break;
+        frame_pointer = frame[0];
+    }
+    return count;
+}
+
+/* Where a signal came: by the unwinder, as leaf functions and the C library keep no frame pointers. A stack that is
+ * destroyed faults once more; then by the address and the frame pointers alone. */
+static size_t frames_at(const ucontext_t *at, uint64_t *frames) {
+    static int unwinding;
+    void *found[FRAMES + 8];
+    size_t count = 0;
+    void *address = (void *)at->uc_mcontext.gregs[REG_RIP];
+    if (!unwinding) {
+        unwinding = 1;
+        int all = backtrace(found, FRAMES + 8), first = 0;
+        while (first < all && found[first] != address) first++;
+        for (int i = first; i < all && count < FRAMES; i++) frames[count++] = (uint64_t)found[i] - (i > first);
+    }
+    unwinding = 0;
+    if (count) return count;
+    frames[0] = (uint64_t)address;
+    return walk((uintptr_t)at->uc_mcontext.gregs[REG_RBP], &slots[current], frames, 1);
+}
+
+static void put_place(uint32_t verb, uint32_t a, uint32_t b, const uint64_t *frames, size_t count, const char *text) {
+    size_t length = strlen(text);
+    uint32_t head[2] = {(uint32_t)count, 0};
+    char *place = put(verb, a, b, sizeof head + count * sizeof *frames + length, 0);
+    memcpy(place, head, sizeof head);
+    memcpy(place + sizeof head, frames, count * sizeof *frames);
+    memcpy(place + sizeof head + count * sizeof *frames, text, length);
+}
+
+static void say_where(int number) {
+    slot_t *slot = &slots[number];
+    uint64_t frames[FRAMES];
+    void **saved = slot->stack_pointer;
+    frames[0] = (uintptr_t)saved[SAVED_RETURN] - 1;
+    size_t count = walk((uintptr_t)saved[SAVED_FRAME_POINTER], slot, frames, 1);
+    current = number;
+    put_place(VERB_WHERE, 0, 0, frames, count, "");
+    current = -1;
+}
+
+/* Traps. */
+
+__attribute__((noreturn)) static void leave_for_ever(void) {
+    void *unused;
+    runtime_switch(&unused, scheduler_stack_pointer);
+    __builtin_unreachable();
+}
+
+void runtime_trap(uint32_t kind, const char *text) {
+    uint64_t frames[FRAMES];
+    size_t count = walk((uintptr_t)__builtin_frame_address(0), &slots[current], frames, 0);
+    put_place(VERB_TRAP, kind, 0, frames, count, text);
+    leave_for_ever();
+}
+
+static const char *name_of_signal(int number) {
+    switch (number) {
+    case SIGSEGV: return "segmentation fault";
+    case SIGBUS: return "bus error";
+    case SIGFPE: return "arithmetic error";
+    case SIGILL: return "illegal instruction or division by zero";
+    default: return "abort";
+    }
+}
+
+static uint32_t kind_of_signal(int number) {
+    switch (number) {
+    case SIGFPE:
+    case SIGILL: return TRAP_ARITHMETIC;
+    case SIGABRT: return TRAP_ECALL;
+    default: return TRAP_LOAD_STORE;
+    }
+}
+
+static void on_signal(int number, siginfo_t *info, void *context) {
+    const ucontext_t *at = context;
+    if (current < 0) {
+        signal(number, SIG_DFL); /* a fault of the runtime itself: die of it as any program */
+        raise(number);
+        return;
+    }
+    const slot_t *slot = &slots[current];
+    uint64_t frames[FRAMES];
+    uintptr_t low = (uintptr_t)slot->stack, address = (uintptr_t)info->si_addr;
+    size_t count = frames_at(at, frames);
+    char text[80];
+    if (number == SIGSEGV && address >= low - PAGE && address < low) {
+        snprintf(text, sizeof text, "stack overflow");
+    } else if (number == SIGSEGV || number == SIGBUS) {
+        snprintf(text, sizeof text, "%s at %#lx", name_of_signal(number), (unsigned long)address);
+    } else {
+        snprintf(text, sizeof text, "%s", name_of_signal(number));
+    }
+    put_place(VERB_TRAP, kind_of_signal(number), number == SIGABRT, frames, count, text);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    leave_for_ever();
+}
+
+static void on_cpu_timer(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    if (runs != runs_at_check || current < 0) {
+        runs_at_check = runs;
+        checks = 0;
+        return;
+    }
+    if (++checks % CPU_CHECKS) return;
+    const ucontext_t *at = context;
+    uint64_t frames[FRAMES];
+    size_t count = frames_at(at, frames);
+    const uint32_t head[4] = {(uint32_t)current, (uint32_t)(checks / CPU_CHECKS * cpu_limit), (uint32_t)count, 0};
+    const char byte = SAYS_BUSY;
+    memcpy(shared + BUSY_REPORT, head, sizeof head);
+    memcpy(shared + BUSY_REPORT + sizeof head, frames, count * sizeof *frames);
+    if (write(pipe_out, &byte, 1) != 1) _exit(0);
+    if (!cpu_limit_halts) return;
+    put_place(VERB_TRAP, TRAP_ECALL, 0, frames, count, "no verb within the limit of CPU time");
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    leave_for_ever();
+}
+
+static void catch_signals(void) {
+    static char alternate[65536];
+    const stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
+    const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    if (sigaltstack(&stack, NULL)) die("no stack for signals");
+    action.sa_sigaction = on_signal;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
+    void *first[1];
+    backtrace(first, 1); /* which loads libgcc now and not in a handler */
+    if (cpu_limit) {
+        struct itimerval timer = {{cpu_limit / CPU_CHECKS, cpu_limit * 1000000 / CPU_CHECKS % 1000000}, {0, 0}};
+        timer.it_value = timer.it_interval;
+        action.sa_sigaction = on_cpu_timer;
+        action.sa_flags |= SA_RESTART;
+        sigaction(SIGVTALRM, &action, NULL);
+        setitimer(ITIMER_VIRTUAL, &timer, NULL);
+    }
+}
+
+/* What is not there on a tile. */
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define NOT_ON_A_TILE(result, name, ...)                                                                    \
+    result name(__VA_ARGS__) {                                                                              \
+        if (current >= 0) runtime_trap(TRAP_ILLEGAL_INSTRUCTION, #name "() is not there on a tile");       \
+        errno = ENOSYS;                                                                                     \
+        return (result)-1;                                                                                  \
+    }
+NOT_ON_A_TILE(pid_t, fork, void)
+NOT_ON_A_TILE(pid_t, vfork, void)
+NOT_ON_A_TILE(int, system, const char *command)
+NOT_ON_A_TILE(int, execve, const char *path, char *const argv[], char *const envp[])
+NOT_ON_A_TILE(int, execv, const char *path, char *const argv[])
+NOT_ON_A_TILE(int, execvp, const char *file, char *const argv[])
+NOT_ON_A_TILE(int, clone, int (*function)(void *), void *stack, int flags, void *argument, ...)
+NOT_ON_A_TILE(int, pthread_create, void *thread, const void *attributes, void *(*function)(void *), void *argument)
+
+/* The exchange with the simulator. */
+
+static size_t exchange(void) {
+    uint32_t words[2] = {(uint32_t)request_bytes, 0};
+    char byte = SAYS_REQUESTS;
+    memcpy(shared + sizeof(uint32_t), words, sizeof words);
+    request_bytes = 0;
+    fflush(stdout);
+    if (write(pipe_out, &byte, 1) != 1) _exit(0);
+    ssize_t got;
+    do {
+        got = read(pipe_in, &byte, 1);
+    } while (got < 0 && errno == EINTR);
+    if (got != 1) _exit(0);
+    memcpy(words, shared + sizeof(uint32_t), sizeof words);
+    return words[1];
+}
+
+static void serve(void) {
+    for (;;) {
+        size_t bytes = exchange();
+        for (size_t place = 0; place < bytes;) {
+            result_t result;
+            const char *data = shared + RESULTS + place + sizeof result;
+            memcpy(&result, shared + RESULTS + place, sizeof result);
+            place += sizeof result + ((result.bytes + 3) & ~(size_t)3);
+            if (result.core & START) {
+                start(&result, (const uint32_t *)data);
+                continue;
+            }
+            if (result.core & ASK_WHERE) {
+                say_where((int)(result.core & ~ASK_WHERE));
+                continue;
+            }
+            slot_t *slot = &slots[result.core];
+            if (result.bytes) memcpy(slot->in, data, result.bytes < slot->in_bytes ? result.bytes : slot->in_bytes);
+            slot->result = result.value;
+            slot->tick = result.tick;
+            if (!result.time_stands) slot->clock_was_read = 0;
+            go_on((int)result.core);
+        }
+    }
+}
+
+/* The program is `runtime_main`, as main is the user's: see `--wrap=main`. */
+int __wrap_main(void);
+int __wrap_main(void) {
+    const char *settings = getenv("AISRV_TILE");
+    int memory;
+    unsigned long stack;
+    if (!settings || sscanf(settings, "%d,%d,%d,%u,%lu,%d,%d", &memory, &pipe_in, &pipe_out, &tile, &stack, &cpu_limit,
+                            &cpu_limit_halts) != 7) {
+        fprintf(stderr, "this is the program of a tile: `aisrv firmware run` starts it\n");
+        return 2;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    mallopt(M_MMAP_MAX, 0); /* the heap stays below 4 GiB: a pointer fits a word */
+    stack_bytes = stack;
+    shared = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    if (shared == MAP_FAILED) die("no shared memory");
+    uint32_t version;
+    memcpy(&version, shared, sizeof version);
+    if (version != VERSION) {
+        dprintf(2, "tile %u: the simulator speaks version %u and this program %d: build it anew\n", tile, version, VERSION);
+        return 2;
+    }
+    catch_signals();
+    serve(); /* which does not return */
+    return 0;
+}

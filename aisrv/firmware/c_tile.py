@@ -1,0 +1,311 @@
+"""The cores of a tile whose program is in C: each a task that performs the verbs of its coroutine.
+
+Where several cores have a result in the same pass of the scheduler, all go to the program in one message; a
+core whose tile has no other that runs gives its own at once. Source: "Firmware in C on the substrate", The
+design.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import trio
+
+from aisrv.firmware.code_places import in_lines, lines_of
+from aisrv.firmware.records import (
+    ASK_WHERE,
+    BusyReport,
+    Place,
+    RecordError,
+    Request,
+    Verb,
+    read_requests,
+    result,
+    start,
+)
+from aisrv.firmware.tile_process import ProgramEnded, TileProcess
+from aisrv.firmware.verbs import VERBS, R, Resource
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.core import Core, current_core
+from aisrv.xcore.lib_xcore import Join
+from aisrv.xcore.tile import Tile
+from aisrv.xcore.timer import Timer
+from aisrv.xcore.traps import Trap, TrapKind
+
+logger = logging.getLogger(__name__)
+
+
+_STARTED: Final = 8
+"""Coroutines of functions that are started from here, 0 to 7; those of jobs follow."""
+
+
+class _Coroutine:
+    """One of the program's coroutines, which a core performs the verbs of."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self.number: Final = number
+        self.name: Final = name
+        self.request: Request | None = None
+        self.posted: list[Request] = []
+        self.returned: int | None = None
+        self.scope = trio.CancelScope()
+        self.core: Core | None = None
+        self.own_timer: Timer | None = None
+
+
+class CTile:
+    """What a tile is to its program in C: resources by id, coroutines by number."""
+
+    def __init__(self, tile: Tile, process: TileProcess) -> None:
+        """Give a tile the process of its program."""
+        self.tile: Final = tile
+        self.process: Final = process
+        self.joins: Final[dict[int, Join]] = {}
+        self.ended: Trap | None = None
+        """What all cores of the tile meet when the program is gone."""
+        self.status: int | None = None
+        """How the program ended, where it has by itself."""
+        self.on_exit: Callable[[], None] | None = None
+        """Called where the program has ended by `exit`, before its cores trap for that."""
+        self.returned: Final[list[int]] = []
+        """What the functions returned that were started from here."""
+        self._resources: dict[int, Resource] = {}
+        self._coroutines: dict[int, _Coroutine] = {}
+        self._results: list[bytes] = []
+        self._is_over = False  # whether the run ends, and its cores with it
+        self._pass: trio.Event | None = None
+        self._is_live = not tile.clock.is_virtual
+        process.on_busy = self._report_busy
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.close()
+
+    async def run(self, slot: int, function: int, name: str, arguments: Sequence[int | ChanEnd] = ()) -> int:
+        """Run a function of the program on the calling core, and return what it returns.
+
+        `slot`, 0 to 7, is free for it alone; `function` is its number in the program's table. An end among
+        the arguments becomes one of the program's.
+        """
+        words = []
+        for argument in arguments:
+            if isinstance(argument, ChanEnd):
+                self.adopt(argument)
+                words.append((argument.resource_id, argument.destination or 0))
+            else:
+                words.append((argument & 0xFFFFFFFF, 0))
+        coroutine = self._coroutines[slot] = _Coroutine(slot, name)
+        await self._serve(coroutine, start(slot, function, self._tick(), words))
+        value = coroutine.returned or 0
+        self.returned.append(value)
+        return value
+
+    def start_job(self, number: int, name: str) -> None:
+        """Run a job of the program on a core of its own that nobody joins."""
+        self.tile.start(self._job(number, name), name=name)
+
+    def fork(self, jobs: Sequence[tuple[int, str]]) -> int:
+        """Start jobs, by the numbers and names of their coroutines, and return the number of their join."""
+        self.tile.check_cores(len(jobs))
+        number = next(n for n in range(1, 256) if n not in self.joins)
+        join = self.joins[number] = Join(self.tile)
+        for each, name in jobs:
+            join.start(self._job(each, name))
+        return number
+
+    def _job(self, number: int, name: str) -> Callable[[], Awaitable[None]]:
+        coroutine = self._coroutines[number] = _Coroutine(number, name)
+        begin = result(number, 0, self._tick())
+
+        async def job() -> None:
+            await self._serve(coroutine, begin)
+
+        job.__name__ = name
+        return job
+
+    @property
+    def file(self) -> Path:
+        """The program."""
+        return self.process.program
+
+    # Resources.
+
+    def adopt(self, resource: R) -> R:
+        """Let the program know a resource of the tile by its id."""
+        self._resources[resource.resource_id] = resource
+        return resource
+
+    def find_any(self, number: int, verb: Verb) -> Resource:
+        """Find a resource of the program, for a verb. Traps with ILLEGAL_RESOURCE."""
+        if (found := self._resources.get(number)) is not None:
+            return found
+        what = f"{verb.name.lower()} on 0x{number:08x}"
+        raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{what}, which is not a resource of this program", what)
+
+    def find(self, number: int, kind: type[R], verb: Verb) -> R:
+        """Find a resource of one kind. Traps with ILLEGAL_RESOURCE."""
+        found = self.find_any(number, verb)
+        if isinstance(found, kind):
+            return found
+        what = f"{verb.name.lower()} on {found.name}"
+        raise Trap(TrapKind.ILLEGAL_RESOURCE, what, what)
+
+    def forget(self, number: int) -> None:
+        """Forget a resource that was freed."""
+        self._resources.pop(number, None)
+
+    def own_timer(self, number: int) -> Timer:
+        """Return the timer that XC's delays of a coroutine use; it takes none of the tile's program."""
+        coroutine = self._coroutines[number]
+        if coroutine.own_timer is None:
+            coroutine.own_timer = self.tile.allocate_timer()
+        return coroutine.own_timer
+
+    async def poll(self) -> None:
+        """Let time pass for a core that reads the clock in a loop, as a select's default case does."""
+        runtime = self.tile.runtime
+        await runtime.default_case()
+        core, clock = current_core(), runtime.clock
+        if core is not None and clock.is_virtual and (step := core.poll.step(clock.ticks())):
+            await trio.sleep_until(clock.deadline(clock.ticks() + step))
+
+    # Cores.
+
+    async def _serve(self, coroutine: _Coroutine, begin: bytes) -> None:
+        coroutine.core = current_core()
+        with coroutine.scope:
+            try:
+                await self._perform_verbs(coroutine, begin)
+            finally:
+                if coroutine.own_timer is not None:
+                    coroutine.own_timer.free()
+                if coroutine.returned is not None:
+                    self._coroutines.pop(coroutine.number)
+        if self.ended is not None and coroutine.returned is None and not self._is_over:
+            raise Trap(self.ended.kind, self.ended.reason)
+
+    async def _perform_verbs(self, coroutine: _Coroutine, begin: bytes) -> None:
+        answer = begin
+        while True:
+            await self._give(answer)
+            while coroutine.posted:
+                await self._perform(coroutine, coroutine.posted.pop(0), "at or before ")
+            request = coroutine.request
+            if request is None:
+                return  # all cores of the tile end
+            coroutine.request = None
+            if request.verb == Verb.RETURN:
+                coroutine.returned = request.a
+                return
+            value, data = await self._perform(coroutine, request, "")
+            stands = request.verb == Verb.LET_TIME_PASS
+            answer = result(coroutine.number, value, self._tick(), data, time_stands=stands)
+
+    async def _perform(self, coroutine: _Coroutine, request: Request, when: str) -> tuple[int, bytes]:
+        try:
+            return await VERBS[request.verb](self, request)
+        except Trap as trap:
+            if request.verb == Verb.TRAP:
+                raise
+            lines = lines_of(self.file, self._where(coroutine))
+            raise Trap(trap.kind, f"{trap.reason}{in_lines(lines, when)}", trap.place) from None
+
+    def _where(self, coroutine: _Coroutine) -> tuple[int, ...]:
+        """Ask the program where a core is that sleeps in a verb."""
+        if self.process.is_running:
+            return ()
+        try:
+            self.process.give([result(coroutine.number | ASK_WHERE, 0, 0)])
+            request = next(read_requests(self.process.take()))
+            return Place.from_bytes(request.data).frames
+        except (ProgramEnded, RecordError):
+            return ()
+
+    # The exchange.
+
+    def _tick(self) -> int:
+        return self.tile.runtime.tick_of(current_core())
+
+    async def _give(self, answer: bytes) -> None:
+        """Give a result to the program, and wait until its cores have asked for their next verbs."""
+        self._results.append(answer)
+        while any(waiting is answer for waiting in self._results):
+            if self._pass is not None:
+                await self._pass.wait()
+            elif self._others_run():
+                self._pass = trio.Event()
+                try:
+                    await trio.lowlevel.cancel_shielded_checkpoint()
+                    await self._exchange()
+                finally:
+                    self._pass_ends()
+            else:
+                await self._exchange()
+
+    def _pass_ends(self) -> None:
+        passed, self._pass = self._pass, None
+        if passed is not None:
+            passed.set()
+
+    def _others_run(self) -> bool:
+        """Return whether another core of the program is about to have a result, too."""
+        me = current_core()
+        running = (c.core for c in self._coroutines.values() if c.core is not None and c.core is not me)
+        return any(core.verb is None and not core.has_ended for core in running)
+
+    async def _exchange(self) -> None:
+        """Let the program run with the results that are there, and take its requests."""
+        results, self._results = self._results, []
+        try:
+            self.process.give(results)
+            if self._is_live and not self.process.has_answered():
+                if self._pass is None:
+                    self._pass = trio.Event()
+                try:
+                    await self.process.answered()
+                finally:
+                    self._pass_ends()
+            requests = list(read_requests(self.process.take()))
+        except ProgramEnded as ended:
+            if self.ended is None:
+                self.status = ended.status
+            if self.on_exit is not None and ended.status >= 0:
+                self._is_over = True
+                self.on_exit()
+            self._is_over = self._is_over or self.process.is_interrupted
+            self._end(Trap(TrapKind.ECALL, f"the program of tile {self.tile.number} {ended}"))
+            return
+        except RecordError as error:
+            self.process.kill()
+            self._end(Trap(TrapKind.ECALL, f"the program of tile {self.tile.number} is lost: {error}"))
+            return
+        for request in requests:
+            coroutine = self._coroutines[request.core]
+            if request.is_posted:
+                coroutine.posted.append(request)
+            else:
+                coroutine.request = request
+
+    def lose(self, trap: Trap) -> None:
+        """End the program and all its cores: its memory can't be trusted any more."""
+        self.process.kill()
+        self._end(Trap(trap.kind, f"lost with its tile: {trap.reason}"))
+
+    def _report_busy(self, report: BusyReport) -> None:
+        lines = in_lines(lines_of(self.file, report.frames))
+        coroutine = self._coroutines.get(report.core)
+        who = f"tile {self.tile.number}" if coroutine is None else str(coroutine.core)
+        logger.warning("%s: %d s of CPU time without a verb%s", who, report.seconds, lines)
+
+    def _end(self, trap: Trap) -> None:
+        if self.ended is not None:
+            return
+        self.ended = trap
+        for coroutine in self._coroutines.values():
+            coroutine.scope.cancel()

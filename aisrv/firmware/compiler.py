@@ -1,0 +1,183 @@
+"""Compiling a program of C for a tile with the host's compiler, kept by content.
+
+Source: "Firmware in C on the substrate", sections Memory, and Sources and headers.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from aisrv.firmware.errors import FirmwareError
+from aisrv.firmware.records import header
+from aisrv.values.regular_file import read_regular
+from aisrv.values.whole_file import write_whole
+
+HERE: Final = Path(str(files("aisrv.firmware"))) / "c"
+INCLUDE: Final = HERE / "include"
+"""The folder of the headers of lib_xcore."""
+
+RUNTIME: Final = ("runtime.c", "lib_xcore.c", "aisrv_local.c")
+
+CFLAGS: Final = (
+    "-include",
+    "limits.h",
+    "-D_ISOC11_SOURCE",
+    "-D__XC_HOST__",
+    f"-I{INCLUDE}",
+    "-g",
+    "-fno-pic",
+    "-fno-pie",
+    "-fno-omit-frame-pointer",
+    "-fno-optimize-sibling-calls",
+)
+"""Options of each file, but the standard of its language."""
+_LDFLAGS: Final = ("-no-pie", "-Wl,--wrap=main", "-Wl,-z,noexecstack")
+_DIVISION: Final = ("-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
+MAINS: Final = ("main", "main_tile0", "main_tile1")
+"""Functions that begin a whole program."""
+_CPP: Final = (".cc", ".cpp", ".cxx")
+_REFUSED: Final = {
+    ".xc": "XC is not compiled here; write the task in C, or in Python",
+    ".s": "assembly of the XS3 has no counterpart on the host; write that part in C",
+}
+_MISSING: Final = "no C compiler is found: install gcc or clang, or name one in CC"
+
+
+class CompileError(FirmwareError):
+    """A program that does not compile; the message holds the compiler's own."""
+
+
+class Unit(Struct, frozen=True):
+    """Sources of C that are compiled alike."""
+
+    sources: tuple[Path, ...]
+    defines: tuple[str, ...] = ()
+    """Macros, as "NAME" or "NAME=VALUE"."""
+    include: tuple[Path, ...] = ()
+    """Folders of headers."""
+    options: tuple[str, ...] = ()
+    """Further options of the compiler."""
+
+
+class Program(Struct, frozen=True):
+    """One tile's program: what it is compiled from."""
+
+    units: tuple[Unit, ...]
+    functions: tuple[str, ...] = ()
+    """What a board starts; none where the program has a main."""
+    sanitize: tuple[str, ...] = ()
+    """Sanitizers of the compiler, as "address"."""
+
+
+def find_compiler() -> str:
+    """Return the C compiler: that of CC, or gcc, clang or cc. Raises FirmwareError."""
+    named = os.environ.get("CC")
+    for name in (named,) if named else ("gcc", "clang", "cc"):
+        if (path := shutil.which(name)) is not None:
+            return path
+    raise FirmwareError(f"the compiler of CC, {named!r}, is not found" if named else _MISSING)
+
+
+def cache() -> Path:
+    """Return the folder in which programs are kept."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "aisrv" / "firmware"
+
+
+def build(program: Program, compiler: str | None = None) -> Path:
+    """Compile a program, or find it where nothing has changed, and return its file.
+
+    Raises CompileError with the compiler's words, FirmwareError where there is no compiler.
+    """
+    compiler = compiler or find_compiler()
+    for source in (source for unit in program.units for source in unit.sources):
+        if (reason := _REFUSED.get(source.suffix.lower())) is not None:
+            raise CompileError(f"{source}: {reason}")
+        if not source.is_file():
+            raise CompileError(f"{source} is not there")
+    with tempfile.TemporaryDirectory(prefix="aisrv-firmware-") as folder:
+        work = Path(folder)
+        (work / "verbs.h").write_text(header())
+        (work / "tasks.c").write_text(_table(program.functions))
+        calls = list(_calls(compiler, program, work))
+        texts = [_run(*call, "-E").replace(folder, "") for call in calls]
+        kept = cache() / _key(compiler, program, texts) / "program"
+        if os.access(kept, os.X_OK):
+            return kept
+        objects = [str(work / f"{number}.o") for number in range(len(calls))]
+        for call, output in zip(calls, objects, strict=True):
+            _run(*call, "-c", "-o", output)
+        is_cpp = any(source.suffix in _CPP for unit in program.units for source in unit.sources)
+        libraries = ("-lstdc++", "-lm") if is_cpp else ("-lm",)
+        linked = work / "program"
+        _run(compiler, *objects, *_LDFLAGS, *_sanitizers(program), "-o", str(linked), *libraries)
+        _keep(linked, kept)
+    return kept
+
+
+def mains(program: Path) -> dict[str, int]:
+    """Return which of main, main_tile0 and main_tile1 a program has, with their numbers in its table."""
+    tool = shutil.which("nm")
+    if tool is None:
+        raise FirmwareError("nm is not found: install binutils, which belongs to the compiler")
+    symbols = {line.split()[-1] for line in _run(tool, "--defined-only", str(program)).splitlines()}
+    return {name: number for number, name in enumerate(MAINS) if name in symbols}
+
+
+def _keep(output: Path, kept: Path) -> None:
+    """Move a program to its place, whole."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(kept, [read_regular(output)])
+    kept.chmod(0o755)
+
+
+def _calls(compiler: str, program: Program, work: Path) -> Iterator[tuple[str, ...]]:
+    """Return the compiler's call for each source: the user's, and those of the runtime."""
+    checks = (*_DIVISION, *_sanitizers(program))
+    for unit in program.units:
+        own = [f"-D{define}" for define in unit.defines] + [f"-I{folder}" for folder in unit.include]
+        for source in unit.sources:
+            standard = "-std=gnu++17" if source.suffix in _CPP else "-std=gnu11"
+            yield (compiler, standard, *CFLAGS, "-Og", *checks, *own, *unit.options, str(source))
+    flags = ("-std=gnu11", "-D_GNU_SOURCE", *CFLAGS, f"-I{HERE}", f"-I{work}", "-O2", "-fno-stack-protector")
+    for source in (*(HERE / name for name in RUNTIME), work / "tasks.c"):
+        yield (compiler, *flags, str(source))
+
+
+def _sanitizers(program: Program) -> list[str]:
+    return [f"-fsanitize={name}" for name in program.sanitize]
+
+
+def _table(functions: Sequence[str]) -> str:
+    """Return the source that names what is started: functions of a board, or a program's mains."""
+    if functions:
+        declared = [f"extern void {name}();" for name in functions]
+        rows = [f"    {{(void *){name}, 0}}," for name in functions]
+    else:
+        names = ("__real_main", *MAINS[1:])  # main is what the C library starts: ours
+        declared = [f"extern int {name}() __attribute__((weak));" for name in names]
+        rows = [f"    {{(void *){name}, {1 if name == names[0] else 2}}}," for name in names]
+    table = ["const runtime_task_t runtime_tasks[] = {", *rows, "};"]
+    return "\n".join(('#include "verbs.h"', *declared, *table, ""))
+
+
+def _key(compiler: str, program: Program, texts: Sequence[str]) -> str:
+    """Return what changes with the compiler, the options and the sources, headers included."""
+    options = [option for unit in program.units for option in unit.options]
+    parts = (_run(compiler, "--version"), compiler, *CFLAGS, *_LDFLAGS, *program.sanitize, *options, *texts)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CompileError(done.stderr.strip() or f"{command[0]} failed with {done.returncode}")
+    return done.stdout

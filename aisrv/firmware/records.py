@@ -1,0 +1,228 @@
+"""Messages between the simulator and the program of a tile, in memory that both share.
+
+A core of the program asks for a verb by a request; the simulator performs it on the substrate and gives the
+result back. All numbers are little endian. Source: "Firmware in C on the substrate", section The design.
+"""
+
+import enum
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from aisrv.firmware.errors import FirmwareError
+from aisrv.protocol.commands import Command
+from aisrv.xcore.traps import TrapKind
+
+VERSION: Final = 1
+"""First word of the memory; a program that was built with another one ends."""
+
+BUFFER_BYTES: Final = 1 << 20
+"""The most bytes that go with one verb, either way: twice a tile's memory."""
+HALF_BYTES: Final = 9 << 20
+"""Room for the requests of all cores, and as much for their results."""
+REQUESTS: Final = 4096
+RESULTS: Final = REQUESTS + HALF_BYTES
+SHARED_BYTES: Final = RESULTS + HALF_BYTES
+
+SAYS_REQUESTS: Final = 1
+"""Byte of the program on its pipe: its requests are there."""
+SAYS_BUSY: Final = 2
+"""Byte of the program on its pipe: at BUSY_REPORT it says where it has been for long, and it goes on."""
+BUSY_REPORT: Final = 64
+
+POSTED: Final = 0x8000
+"""Set in the verb of a request that is not answered."""
+MOST_POSTED: Final = 64
+START: Final = 0x8000_0000
+"""Set in the core of a result that starts a function: `value` is its number."""
+ASK_WHERE: Final = 0x4000_0000
+"""Set in the core of a result that asks where that core is."""
+START_ARGUMENTS: Final = 8
+
+
+class Verb(enum.IntEnum):
+    """What a core of the program may ask for."""
+
+    RETURN = enum.auto()
+    """The function of this core returned, with `a`; nothing is answered."""
+    TRAP = enum.auto()
+    """This core broke a rule of kind `a`, at a `Place`; with `b` the whole tile is lost."""
+    WHERE = enum.auto()
+    """The answer to ASK_WHERE: a `Place`."""
+    CATCH_UP = enum.auto()
+    """Perform what was posted."""
+    LET_TIME_PASS = enum.auto()
+    """The clock is read again and again."""
+    FORK = enum.auto()
+    """Start the jobs whose numbers and names go with it; the result is the number of the join."""
+    JOIN = enum.auto()
+    """Wait for the jobs of the join `a`."""
+    RUN_ASYNC = enum.auto()
+    """Start one job that nobody joins."""
+    SELECT = enum.auto()
+    """Wait for one of the events that go with it; `a` is 1 for a default, `b` 1 for an ordered one."""
+
+    CHANEND_ALLOC = enum.auto()
+    CHANEND_FREE = enum.auto()
+    SETD = enum.auto()
+    OUTUINT = enum.auto()
+    OUTUCHAR = enum.auto()
+    OUTCT = enum.auto()
+    OUTWORDS = enum.auto()
+    OUTBYTES = enum.auto()
+    INUINT = enum.auto()
+    INUCHAR = enum.auto()
+    INCT = enum.auto()
+    IN_UNTIL_CONTROL = enum.auto()
+    """Data up to a control token; the result is their number, or the token with bit 31 set."""
+    INWORDS = enum.auto()
+    INBYTES = enum.auto()
+    CHKCT = enum.auto()
+    TESTCT = enum.auto()
+    TESTWCT = enum.auto()
+    CHAN_OUT_WORD = enum.auto()
+    CHAN_OUT_BYTE = enum.auto()
+    CHAN_OUT_BUF_WORD = enum.auto()
+    CHAN_OUT_BUF_BYTE = enum.auto()
+    CHAN_IN_WORD = enum.auto()
+    CHAN_IN_BYTE = enum.auto()
+    CHAN_IN_BUF_WORD = enum.auto()
+    CHAN_IN_BUF_BYTE = enum.auto()
+
+    TIMER_ALLOC = enum.auto()
+    TIMER_FREE = enum.auto()
+    WAIT_AFTER = enum.auto()
+
+    LOCK_ALLOC = enum.auto()
+    LOCK_FREE = enum.auto()
+    LOCK_ACQUIRE = enum.auto()
+    LOCK_RELEASE = enum.auto()
+
+
+class RecordError(FirmwareError):
+    """A program that writes no requests: it was overwritten, or is no program of a tile."""
+
+
+_MOST_FRAMES: Final = 24
+_VERBS: Final = frozenset(Verb)
+_REQUEST: Final = struct.Struct("<HHIIII")
+_RESULT: Final = struct.Struct("<IIIII")
+_PLACE: Final = struct.Struct("<II")
+
+
+class Request(Struct, frozen=True):
+    """A verb that a core asks for."""
+
+    core: int
+    """Number of the coroutine."""
+    verb: Verb
+    a: int
+    b: int
+    data: bytes
+    """What goes with it."""
+    room: int
+    """How many bytes may come back."""
+    is_posted: bool
+
+
+def read_requests(message: memoryview) -> Iterator[Request]:
+    """Read the requests of a message. Raises RecordError."""
+    place, end = 0, len(message)
+    while place < end:
+        if end - place < _REQUEST.size:
+            raise RecordError(f"{end - place} bytes are left, and a request has {_REQUEST.size}")
+        core, verb, a, b, size, room = _REQUEST.unpack_from(message, place)
+        place += _REQUEST.size
+        if size > min(BUFFER_BYTES, end - place) or room > BUFFER_BYTES:
+            raise RecordError(f"a request of {size} bytes with room for {room}; {end - place} bytes are left")
+        if (number := verb & ~POSTED) not in _VERBS:
+            raise RecordError(f"there is no verb {number}")
+        data = bytes(message[place : place + size])
+        yield Request(core, Verb(number), a, b, data, room, verb >= POSTED)
+        place += size + 3 & ~3
+
+
+def result(core: int, value: int, tick: int, data: bytes = b"", *, time_stands: bool = False) -> bytes:
+    """Return the record that gives a core the result of its verb; `tick` is the reference clock.
+
+    With `time_stands` the core's next read of the clock counts as one more of the same loop.
+    """
+    record = _RESULT.pack(core, value & 0xFFFFFFFF, tick & 0xFFFFFFFF, time_stands, len(data))
+    return record + data + bytes(-len(data) % 4)
+
+
+def start(core: int, function: int, tick: int, arguments: list[tuple[int, int]]) -> bytes:
+    """Return the record that starts a function on a free core, with up to eight arguments.
+
+    Each of `arguments` is a word, and the destination where it is a channel end that has one, else 0.
+    """
+    pairs = [*arguments, *[(0, 0)] * (START_ARGUMENTS - len(arguments))]
+    return result(core | START, function, tick, struct.pack(f"<{2 * START_ARGUMENTS}I", *sum(pairs, ())))
+
+
+class BusyReport(Struct, frozen=True):
+    """A core that runs for long without a verb."""
+
+    core: int
+    """Number of the coroutine."""
+    seconds: int
+    """CPU time since its last verb."""
+    frames: tuple[int, ...]
+
+    @classmethod
+    def from_memory(cls, memory: memoryview) -> "BusyReport":
+        """Read the report that the memory holds."""
+        core, seconds, count = struct.unpack_from("<III", memory, BUSY_REPORT)
+        frames = struct.unpack_from(f"<{min(count, _MOST_FRAMES)}Q", memory, BUSY_REPORT + 16)
+        return cls(core, seconds, frames)
+
+
+class Place(Struct, frozen=True):
+    """Where a core is: addresses of its code, innermost first, and what is to be said of it."""
+
+    frames: tuple[int, ...]
+    text: str
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Place":
+        """Read a place. Raises RecordError."""
+        if len(data) < _PLACE.size or len(data) < _PLACE.size + 8 * (count := _PLACE.unpack_from(data)[0]):
+            raise RecordError(f"{len(data)} bytes are no place of a core")
+        frames = struct.unpack_from(f"<{count}Q", data, _PLACE.size)
+        return cls(frames, data[_PLACE.size + 8 * count :].decode(errors="replace"))
+
+
+def header() -> str:
+    """Return `verbs.h`, which tells a program of all this."""
+    numbers = {
+        "VERSION": VERSION,
+        "BUFFER_BYTES": BUFFER_BYTES,
+        "HALF_BYTES": HALF_BYTES,
+        "REQUESTS": REQUESTS,
+        "RESULTS": RESULTS,
+        "SHARED_BYTES": SHARED_BYTES,
+        "SAYS_REQUESTS": SAYS_REQUESTS,
+        "SAYS_BUSY": SAYS_BUSY,
+        "BUSY_REPORT": BUSY_REPORT,
+        "POSTED": POSTED,
+        "MOST_POSTED": MOST_POSTED,
+        "START": START,
+        "ASK_WHERE": ASK_WHERE,
+        "START_ARGUMENTS": START_ARGUMENTS,
+        **{f"VERB_{verb.name}": verb.value for verb in Verb},
+        **{f"COMMAND_{command.name}": command.value for command in Command},
+        **{f"TRAP_{kind.name}": kind.value for kind in TrapKind},
+    }
+    lines = [f"#define {name} {number}" + "u" * (number >= 1 << 31) for name, number in numbers.items()]
+    return "\n".join(("/* Made from aisrv/firmware/records.py. */", *lines, _STRUCTURES))
+
+
+_STRUCTURES: Final = """
+#include <stdint.h>
+typedef struct { uint16_t core, verb; uint32_t a, b, bytes, room; } request_t;
+typedef struct { uint32_t core, value, tick, time_stands, bytes; } result_t;
+typedef struct { void *function; int is_main; } runtime_task_t;
+extern const runtime_task_t runtime_tasks[];
+"""

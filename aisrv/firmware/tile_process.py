@@ -1,0 +1,189 @@
+"""The process that runs the program of a tile, and the exchange of messages with it.
+
+A process of its own, as tiles share no memory: what its C destroys is its own, and debuggers and sanitizers
+work as on any program. Source: "Firmware in C on the substrate", section The design.
+"""
+
+import mmap
+import os
+import select
+import signal
+import struct
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import trio
+from msgspec import Struct
+
+from aisrv.firmware.errors import FirmwareError
+from aisrv.firmware.records import (
+    HALF_BYTES,
+    REQUESTS,
+    RESULTS,
+    SAYS_BUSY,
+    SAYS_REQUESTS,
+    SHARED_BYTES,
+    VERSION,
+    BusyReport,
+    RecordError,
+)
+
+_TURN_SECONDS: Final = 0.004
+"""How long a live device waits for a tile before it lets its other tasks run."""
+_HEAD: Final = struct.Struct("<III")
+
+
+class ProgramEnded(FirmwareError):
+    """The process is gone, by itself or by a signal."""
+
+    def __init__(self, status: int) -> None:
+        how = f"ended with {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"
+        super().__init__(how)
+        self.status: Final = status
+        """Its exit code; the signal's number, less than 0, where one ended it."""
+
+
+class ProcessSettings(Struct, frozen=True):
+    """How a program runs."""
+
+    stack_bytes: int = 65536
+    """Stack of each core."""
+    cpu_limit: int = 5
+    """Seconds of CPU time without a verb after which it is reported where a core is; 0 for never."""
+    cpu_limit_halts: bool = False
+    """Whether that core is halted then."""
+    command: tuple[str, ...] = ()
+    """Begins the command that starts the program, as a debugger's."""
+
+
+class TileProcess:
+    """A running program. It runs from `give` to `take`, and sleeps else."""
+
+    def __init__(self, program: Path, tile: int, settings: ProcessSettings | None = None) -> None:
+        """Start it; it waits for its first results."""
+        given = settings or ProcessSettings()
+        self.program: Final = program
+        memory = os.memfd_create(f"tile {tile}")
+        os.ftruncate(memory, SHARED_BYTES)
+        self._memory = mmap.mmap(memory, SHARED_BYTES)
+        self._view = memoryview(self._memory)
+        theirs, self._to = os.pipe()
+        self._from, theirs_out = os.pipe()
+        tile_settings = (
+            memory,
+            theirs,
+            theirs_out,
+            tile,
+            given.stack_bytes,
+            given.cpu_limit,
+            int(given.cpu_limit_halts),
+        )
+        _HEAD.pack_into(self._memory, 0, VERSION, 0, 0)
+        try:
+            self._process = subprocess.Popen(
+                [*given.command, str(program)],
+                env={**os.environ, "AISRV_TILE": ",".join(map(str, tile_settings))},
+                pass_fds=(memory, theirs, theirs_out),
+                process_group=None if given.command else 0,
+            )
+        finally:
+            for descriptor in (memory, theirs, theirs_out):
+                os.close(descriptor)
+        self._is_in_group = not given.command
+        self._poll = select.poll()
+        self._poll.register(self._from, select.POLLIN)
+        self.is_running = True
+        """Whether it runs now: from its start it does."""
+        self.is_interrupted = False
+        """Whether it was ended as the simulator was interrupted while it ran."""
+        self.on_busy: Callable[[BusyReport], None] = lambda _report: None
+        """Told of a core that runs for long."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    def give(self, results: Iterable[bytes]) -> None:
+        """Let it run with these results. Raises ProgramEnded."""
+        if self.is_running:  # it has just been started
+            self.take()
+        message = b"".join(results)
+        if len(message) > HALF_BYTES:
+            raise RecordError(f"results of {len(message)} bytes are more than {HALF_BYTES}")
+        self._memory[RESULTS : RESULTS + len(message)] = message
+        _HEAD.pack_into(self._memory, 0, VERSION, 0, len(message))
+        try:
+            os.write(self._to, b"\1")
+        except BrokenPipeError:
+            raise self._ended() from None
+        self.is_running = True
+
+    def has_answered(self) -> bool:
+        """Say whether its requests are there, after waiting as long as a turn of a live device may take."""
+        return bool(self._poll.poll(_TURN_SECONDS * 1000))
+
+    async def answered(self) -> None:
+        """Wait for its requests, however long it runs; a wait that is cancelled ends it."""
+        try:
+            await trio.lowlevel.wait_readable(self._from)
+        except trio.Cancelled:
+            self.kill()
+            raise
+
+    def take(self) -> memoryview:
+        """Wait until it can't go on, and return its requests.
+
+        Blocks: no time passes while C runs. Raises ProgramEnded, RecordError.
+        """
+        while (said := self._read()) == SAYS_BUSY:
+            self.on_busy(BusyReport.from_memory(self._view))
+        if said != SAYS_REQUESTS:
+            raise self._ended()
+        self.is_running = False
+        size: int = _HEAD.unpack_from(self._memory)[1]
+        if size > HALF_BYTES:
+            raise RecordError(f"{size} bytes of requests are more than {HALF_BYTES}")
+        return self._view[REQUESTS : REQUESTS + size]
+
+    def _read(self) -> int | None:
+        """Read a byte of the program; None when it is gone. An interrupt, as of Ctrl-C, ends it."""
+        try:
+            said = os.read(self._from, 1)
+        except BaseException:
+            self.is_interrupted = True
+            self.kill()
+            raise
+        return said[0] if said else None
+
+    def _ended(self) -> ProgramEnded:
+        self.is_running = False
+        return ProgramEnded(self._process.wait())
+
+    def kill(self) -> None:
+        """End it, and what it has started."""
+        if self._process.poll() is None:
+            if self._is_in_group:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+            self._process.wait()
+
+    def close(self) -> None:
+        """End it and give back what it has."""
+        self.kill()
+        os.close(self._to)
+        os.close(self._from)
+        self._view.release()
+        self._memory.close()

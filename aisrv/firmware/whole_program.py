@@ -1,0 +1,108 @@
+"""Whole programs in C on a node: for each tile its main, until all have returned."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from msgspec import Struct
+from trio.testing import MockClock
+
+from aisrv.firmware.c_tile import CTile
+from aisrv.firmware.compiler import mains
+from aisrv.firmware.errors import FirmwareError
+from aisrv.firmware.tile_process import ProcessSettings, TileProcess
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.node import open_node
+from aisrv.xcore.traps import Trap
+
+if TYPE_CHECKING:
+    from aisrv.xcore.runtime import OnTrap
+
+TRAPPED: Final = 1
+"""Exit code of a run in which a core trapped and no program gave one of its own."""
+
+
+class RunSettings(Struct, frozen=True):
+    """How whole programs run."""
+
+    processes: Mapping[int, ProcessSettings] = {}
+    """Settings of the tiles' processes; none are the usual ones."""
+    seed: int = 0
+    """Decides on the order of what is ready at once."""
+    is_live: bool = False
+    """Whether time is that of this machine; else it passes only while all cores wait."""
+    stops_at_trap: bool = False
+    """Whether a trap ends the run; else it halts its core alone, as on the chip."""
+
+
+def run_whole_programs(programs: Mapping[int, Path], settings: RunSettings) -> int:
+    """Run the programs of tiles, and return the exit code: that of `exit`, or of the first main that has one.
+
+    Each tile's program has a main, or a `main_tileN`, which gets its end of a channel between the tiles.
+    Raises FirmwareError where one has neither; Deadlock; and Trap where traps stop the run.
+    """
+    clock = None if settings.is_live else MockClock(autojump_threshold=0)
+    try:
+        with _repeatable(settings.seed):
+            return trio.run(_run, programs, settings, clock=clock)
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None
+
+
+@contextmanager
+def _repeatable(seed: int) -> Iterator[None]:
+    """Have Trio wake tasks in an order that the seed decides on: it shuffles them."""
+    run: Any = sys.modules["trio._core._run"]  # private names, for want of public ones
+    before = run._ALLOW_DETERMINISTIC_SCHEDULING
+    run._ALLOW_DETERMINISTIC_SCHEDULING = True
+    run._r.seed(seed)
+    try:
+        yield
+    finally:
+        run._ALLOW_DETERMINISTIC_SCHEDULING = before
+
+
+async def _run(programs: Mapping[int, Path], settings: RunSettings) -> int:
+    on_trap: OnTrap = "raise" if settings.stops_at_trap else "halt"
+    tiles: list[CTile] = []
+    traps: list[Trap] = []
+    with ExitStack() as stack:
+        async with open_node(on_trap=on_trap, seed=settings.seed) as node:
+            ends = dict(enumerate(node.channel(*node.tiles)))
+            for number, program in programs.items():
+                name, function = _main_of(program, number)
+                process = stack.enter_context(TileProcess(program, number, settings.processes.get(number)))
+                tile = CTile(node.tiles[number], process)
+                tile.on_exit = node.stop
+                tiles.append(tile)
+                arguments = [ends[number]] if name != "main" else []
+                main = partial(_main, tile, function, name, arguments, traps)
+                node.tiles[number].start(main, name=name)
+    codes = [tile.status for tile in tiles if tile.status is not None]
+    codes += [code for tile in tiles for code in tile.returned]
+    code = next((code for code in codes if code > 0), 0)
+    return code & 0xFF if code or not traps else TRAPPED
+
+
+async def _main(tile: CTile, function: int, name: str, arguments: list[ChanEnd], traps: list[Trap]) -> None:
+    try:
+        await tile.run(0, function, name, arguments)
+    except Trap as trap:
+        traps.append(trap)
+        raise
+
+
+def _main_of(program: Path, tile: int) -> tuple[str, int]:
+    """Return the name and number of the function that begins a tile's program. Raises FirmwareError."""
+    found = mains(program)
+    for name in (f"main_tile{tile}", "main"):
+        if name in found:
+            return name, found[name]
+    raise FirmwareError(f"the program of tile {tile} has neither main nor main_tile{tile}")

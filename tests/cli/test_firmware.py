@@ -1,0 +1,121 @@
+"""`aisrv firmware`: whole programs by their exit codes, what they print, and the headers."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from aisrv.cli.main import main
+from tests.support.c_programs import kept_programs, need_compiler
+from tests.support.programs import AISRV, run_process
+
+__all__ = ["kept_programs"]
+pytestmark = pytest.mark.usefixtures("kept_programs")
+
+
+@pytest.fixture(autouse=True)
+def _compiler() -> None:
+    need_compiler()
+
+
+def source(folder: Path, text: str, name: str = "main.c") -> str:
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+def firmware(*words: str) -> Result:
+    return CliRunner().invoke(main, ["firmware", *words])
+
+
+def test_the_exit_code_and_output_are_those_of_main(tmp_path: Path) -> None:
+    main_c = source(tmp_path, '#include <stdio.h>\nint main(void) { puts("hello"); return VALUE; }')
+    done = run_process([*AISRV, "firmware", "run", "--define", "VALUE=42", main_c])
+    assert (done.returncode, done.stdout, done.stderr) == (42, "hello\n", "")
+
+
+def test_a_trap_is_told_and_ends_with_1(tmp_path: Path) -> None:
+    need_compiler("addr2line")
+    main_c = source(tmp_path, "#include <xcore/assert.h>\nint main(void) { xassert(0); }")
+    done = run_process([*AISRV, "firmware", "run", main_c])
+    assert (done.returncode, done.stdout) == (1, "")
+    place = "xassert(0) failed at main.c:2, in main at main.c:2"
+    trapped = f"tile 0 core 0 (main) trapped at tick 0: ECALL (8): {place}; the core is halted"
+    assert done.stderr.rstrip().endswith(trapped)
+    stopped = firmware("run", "--on-trap", "stop", main_c)
+    assert stopped.exit_code == 1
+    assert stopped.stderr == f"Error: ECALL (8): {place}\ntile 0 core 0 (main) trapped at tick 0\n"
+
+
+def test_what_does_not_compile_ends_with_2(tmp_path: Path) -> None:
+    refused = firmware("run", source(tmp_path, "int main(void) { return nothing; }"))
+    assert refused.exit_code == 2
+    assert "main.c:1:25: error: " in refused.stderr
+    assert "undeclared" in refused.stderr
+
+
+def test_cores_that_wait_for_ever_end_with_1(tmp_path: Path) -> None:
+    text = "#include <xcore/channel.h>\nint main(void) { channel_t c = chan_alloc(); chan_in_word(c.end_a); }"
+    done = firmware("run", source(tmp_path, text))
+    assert done.exit_code == 1
+    assert done.stderr.startswith(
+        "Error: no core can run again:\n  tile 0 core 0 (main): chan_in_word on chanend"
+    )
+
+
+def test_tile_1_has_a_program_of_its_own(tmp_path: Path) -> None:
+    tile0 = "#include <xcore/channel.h>\nint main_tile0(chanend_t c) { return (int)chan_in_word(c); }"
+    tile1 = "#include <xcore/channel.h>\nvoid main_tile1(chanend_t c) { chan_out_word(c, 6); }"
+    names = source(tmp_path, tile0, "zero.c"), source(tmp_path, tile1, "one.c")
+    assert run_process([*AISRV, "firmware", "run", names[0], "--tile1", names[1]]).returncode in (0, 6)
+
+
+def test_folders_of_headers_and_options_reach_the_compiler(tmp_path: Path) -> None:
+    (tmp_path / "api").mkdir()
+    source(tmp_path / "api", "#define CODE 3\n", "code.h")
+    main_c = source(tmp_path, '#include "code.h"\nint main(void) { return CODE; }')
+    assert firmware("run", "-I", str(tmp_path / "api"), "--cflags", "-O2 -Wall", main_c).exit_code == 3
+
+
+def test_a_sanitizer_finds_an_overflow(tmp_path: Path) -> None:
+    text = (
+        "#include <stdlib.h>\nint main(void) {\n  char *volatile p = malloc(4);\n  p[4] = 1;\n  return 0;\n}"
+    )
+    done = run_process([*AISRV, "firmware", "run", "--sanitize", "address", source(tmp_path, text)])
+    assert done.returncode != 0
+    assert "heap-buffer-overflow" in done.stderr
+    assert "main.c:4" in done.stderr
+
+
+def test_a_debugger_stops_in_a_task_and_shows_its_arguments(tmp_path: Path) -> None:
+    gdb = need_compiler("gdb")
+    text = """
+#include <xcore/channel.h>
+#include <xcore/parallel.h>
+DECLARE_JOB(job, (chanend_t, int));
+void job(chanend_t c, int rate) { chan_out_word(c, rate); }
+void other(chanend_t c) { chan_in_word(c); }
+int main(void) {
+    channel_t c = chan_alloc();
+    PAR_JOBS(PJOB(other, (c.end_a)), PJOB(job, (c.end_b, 77)));
+    return 4;
+}
+"""
+    commands = "-ex 'break job' -ex run -ex bt -ex continue"
+    words = ("--gdb", "0", "--debugger", f"{gdb} -q -nx --batch {commands} --args")
+    done = run_process([*AISRV, "firmware", "run", *words, source(tmp_path, text)])
+    assert "rate=77" in done.stdout
+    assert done.returncode == 4
+
+
+def test_the_headers_compile_elsewhere(tmp_path: Path) -> None:
+    main_c = source(
+        tmp_path, "#include <xcore/channel.h>\nuint32_t f(chanend_t c) { return chan_in_word(c); }"
+    )
+    (folder,) = firmware("headers").stdout.splitlines()
+    assert (Path(folder) / "xcore" / "channel.h").is_file()
+    options = firmware("headers", "--cflags").stdout.split()
+    done = subprocess.run(
+        ["gcc", *options, "-fsyntax-only", main_c], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

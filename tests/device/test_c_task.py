@@ -1,0 +1,178 @@
+"""Tasks in C on a board: with an engine, with each other, and what is said of those that do not load."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from aisrv import digits
+from aisrv.board import Board, BoardError, EngineSpec, TaskSpec
+from aisrv.board.toml_file import read_board
+from aisrv.device.device import open_device
+from aisrv.inference.process.inline import inline
+from aisrv.xcore.traps import Trap
+from tests.support.c_programs import kept_programs, need_compiler
+from tests.support.paths import ROOT
+from tests.support.simulation import sole_error
+
+__all__ = ["kept_programs"]
+pytestmark = pytest.mark.usefixtures("kept_programs")
+
+
+@pytest.fixture(autouse=True)
+def _compiler() -> None:
+    need_compiler()
+
+
+def in_c(folder: Path, text: str, name: str = "task", **settings: Any) -> TaskSpec:
+    """A task of a source that is written for it."""
+    path = folder / f"{name}.c"
+    path.write_text(
+        "#include <aisrv_local.h>\n#include <stdio.h>\n#include <xcore/channel.h>\n" + dedent(text)
+    )
+    return TaskSpec(name, c=(path,), **settings)
+
+
+async def run(*tasks: TaskSpec, model: bytes | None = None) -> None:
+    board = Board(engines=(EngineSpec(arena_bytes=64 * 1024),), spi=None, tasks=tasks)
+    with trio.fail_after(30):
+        async with open_device(board, runner=inline):
+            await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_a_task_uses_an_engine(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    model, image = digits.model_bytes(), digits.test_images()[0]
+    (tmp_path / "data.h").write_text(
+        "".join(
+            f"static const unsigned char {name}[] = {{{', '.join(map(str, data))}}};\n"
+            for name, data in (("model", model), ("image", image.image))
+        )
+    )
+    task = in_c(
+        tmp_path,
+        """
+        #include "data.h"
+        void task(chanend_t engine) {
+            int8_t scores[10];
+            uint32_t bytes, errors;
+            size_t got;
+            printf("%u ", aisrv_local_start_inference(engine));
+            printf("%u ", aisrv_local_load_model(engine, model, sizeof model));
+            aisrv_local_get_input_tensor_length(engine, 0, &bytes);
+            printf("%u ", (unsigned)bytes);
+            aisrv_local_set_input_tensor(engine, 0, image, sizeof image);
+            printf("%u ", aisrv_local_start_inference(engine));
+            aisrv_local_get_output_tensor(engine, 0, scores, sizeof scores, &got);
+            int best = 0;
+            for (int i = 0; i < 10; i++) if (scores[i] > scores[best]) best = i;
+            aisrv_local_get_status(engine, &errors);
+            printf("%d of %u, errors %u\\n", best, (unsigned)got, (unsigned)errors);
+        }
+        """,
+        include=(tmp_path,),
+        ends={"engine": "engine 0"},
+    )
+    await run(task)
+    assert capfd.readouterr().out == f"4 0 64 0 {image.label} of 10, errors 4\n"
+
+
+async def test_two_tasks_of_a_tile_share_a_program(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    one = in_c(
+        tmp_path,
+        "int shared = 3;\nvoid one(chanend_t c, int n, int m) { shared += n * m; chan_out_word(c, 1); }",
+        "one",
+        ends={"to": "two.from_one"},
+        arguments=("to", 7, 100),
+    )
+    two = in_c(
+        tmp_path,
+        """
+        extern int shared;
+        void second(chanend_t c) { chan_in_word(c); printf("%d %s\\n", shared, TEXT); fflush(stdout); }
+        """,
+        "two",
+        function="second",
+        defines={"TEXT": '"seen"', "ON": True, "OFF": False},
+    )
+    await run(one, two)
+    assert capfd.readouterr().out == "703 seen\n"
+
+
+async def test_the_example_reads_what_the_one_in_python_reads(capfd: pytest.CaptureFixture[str]) -> None:
+    board = read_board(ROOT / "examples/firmware/director.toml")
+    output = ""
+    with trio.fail_after(60):
+        async with open_device(board, runner=inline):
+            while output.count("director:") < 4:
+                await trio.sleep(0.02)
+                output += capfd.readouterr().out
+    assert output == "director: '42 7'\ndirector: '  3 '\ndirector: '    '\ndirector: '9018'\n"
+
+
+async def test_what_does_not_compile_is_told_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(BoardError, match=r"(?s)broken: .*broken\.c:4:\d+: error: "):
+        await run(in_c(tmp_path, "void broken(void) { return nothing; }", "broken"))
+
+
+SETTINGS: Mapping[str, tuple[dict[str, Any], str]] = {
+    "end": ({"arguments": ("nobody",)}, "the task 'task' has no end 'nobody'; its ends are none"),
+    "many": ({"arguments": (1,) * 9}, "the task 'task' has 9 arguments; a function of C has up to 8 here"),
+    "both": ({"task": "a:b"}, "the task 'task' has both `task`, in Python, and `c`"),
+    "function": (
+        {"function": "a b"},
+        "the task 'task': 'a b' is no name of a function in C; give `function`",
+    ),
+    "macro": ({"defines": {"A-B": 1}}, "'A-B' is no name of a macro"),
+    "sanitizer": ({"sanitize": ("thread",)}, "no sanitizer 'thread'; there are address, undefined"),
+    "stack": ({"stack": 4095}, "a stack has 4096 to 16777216 bytes, not 4095"),
+}
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+async def test_settings_that_do_not_fit(tmp_path: Path, case: str) -> None:
+    settings, reason = SETTINGS[case]
+    with pytest.raises(BoardError) as refused:
+        await run(in_c(tmp_path, "void task(void) {}", **settings))
+    assert str(refused.value).endswith(reason)
+
+
+async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
+    (tmp_path / "board.toml").write_text(
+        dedent(
+            """
+            [[tasks]]
+            name = "blink"
+            c = ["a.c", "b.c"]
+            function = "run"
+            arguments = ["leds", 5]
+            ends = { leds = "lamps.leds" }
+            defines = { DEBUG = 1, NAME = "x" }
+            include = ["api"]
+            sanitize = ["address"]
+            stack = "128K"
+            [[tasks]]
+            name = "lamps"
+            task = "a:b"
+            """
+        )
+    )
+    spec = read_board(tmp_path / "board.toml").tasks[0]
+    assert spec.c == (tmp_path / "a.c", tmp_path / "b.c")
+    assert (spec.c_function, spec.arguments, spec.stack) == ("run", ("leds", 5), 128 * 1024)
+    assert (spec.defines, spec.include, spec.sanitize) == (
+        {"DEBUG": 1, "NAME": "x"},
+        (tmp_path / "api",),
+        ("address",),
+    )
+    assert spec.origin == f"{tmp_path / 'board.toml'}:4: tasks[0].c"
+
+
+async def test_a_fault_stops_the_device_with_the_place_in_c(tmp_path: Path) -> None:
+    need_compiler("addr2line")
+    with pytest.raises(ExceptionGroup) as failed:
+        await run(in_c(tmp_path, "void task(void) { *(volatile int *)8 = 1; }"))
+    assert "segmentation fault at 0x8, in task at task.c:4" in str(sole_error(failed.value, Trap))

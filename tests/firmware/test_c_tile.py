@@ -1,0 +1,190 @@
+"""What goes wrong in C: each fault halts its core with its place, and the tile's other cores run on."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from aisrv.firmware.tile_process import ProcessSettings
+from aisrv.firmware.whole_program import TRAPPED, RunSettings
+from aisrv.xcore.traps import Trap
+from tests.support.c_programs import compiled, need_compiler, run_c
+
+PROGRAM = """
+    #include <assert.h>
+    #include <signal.h>
+    #include <unistd.h>
+    static int deep(int n) {
+        volatile char big[500];
+        big[0] = (char)n;
+        return deep(n + 1) + big[0];
+    }
+    static void bad(void) {
+        volatile int zero = 0;
+        (void)zero;
+        (void)deep;
+        FAULT;
+    }
+    DECLARE_JOB(sends, (chanend_t));
+    void sends(chanend_t c) { for (int i = 0; i < 50; i++) chan_out_word(c, i); }
+    DECLARE_JOB(adds, (chanend_t));
+    void adds(chanend_t c) {
+        unsigned sum = 0;
+        for (int i = 0; i < 50; i++) sum += chan_in_word(c);
+        printf("sum %u\\n", sum);
+        fflush(stdout);
+    }
+    int main(void) {
+        channel_t c = chan_alloc();
+        PAR_JOBS(PJOB(bad, ()), PJOB(sends, (c.end_a)), PJOB(adds, (c.end_b)));
+        return 0;
+    }
+"""
+HALTED = {
+    "*(volatile int *)0 = 1": "LOAD_STORE (5): segmentation fault at 0",
+    "deep(0)": "LOAD_STORE (5): stack overflow",
+    "xassert(zero)": "ECALL (8): xassert(zero) failed at program.c:13",
+    "xassert_not(!zero)": "ECALL (8): xassert_not(!zero) failed at program.c:13",
+    "xassert_not_after(get_reference_time() - 5)": "ECALL (8): xassert_not_after(get_reference_time() - 5)",
+    "assert(zero)": "ECALL (8): assert(zero) failed at program.c:13",
+    "__builtin_trap()": "ARITHMETIC (7): illegal instruction or division by zero",
+    'printf("%d", 1 / zero)': "ARITHMETIC (7): illegal instruction or division by zero",
+    "fork()": "ILLEGAL_INSTRUCTION (3): fork() is not there on a tile",
+    'system("true")': "ILLEGAL_INSTRUCTION (3): system() is not there on a tile",
+    'execv("/bin/true", NULL)': "ILLEGAL_INSTRUCTION (3): execv() is not there on a tile",
+    "chan_out_word(chanend_alloc(), 5)": "LINK_ERROR (1): output on chanend 0x80000302, which has no",
+    "chan_out_word(0x80001f02, 5)": "ILLEGAL_RESOURCE (4): chan_out_word on 0x80001f02, which is not",
+    "chanend_in_word(hwtimer_alloc())": "ILLEGAL_RESOURCE (4): inuint on timer 0x80000001",
+    "lock_release(lock_alloc())": "ILLEGAL_RESOURCE (4): release of lock 0x80000005, which nobody holds",
+    "chan_out_buf_byte(1, (uint8_t *)bad, 2000000)": "LOAD_STORE (5): a buffer larger than 1 MiB",
+    "TRIGGERABLE_WAIT_EVENT(x); x:": "ECALL (8): a wait with no event enabled",
+}
+"""Faults, and how the report of the core begins."""
+
+
+@pytest.fixture(autouse=True)
+def _tools() -> None:
+    need_compiler("addr2line")
+
+
+@pytest.mark.parametrize("fault", HALTED)
+def test_a_fault_halts_its_core_alone(
+    tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_c(tmp_path, PROGRAM.replace("FAULT", fault)) == TRAPPED
+    assert capfd.readouterr().out == "sum 1225\n"
+    (record,) = caplog.records
+    message = record.getMessage()
+    assert message.startswith("tile 0 core 0 (main) trapped at tick ")
+    assert HALTED[fault] in message
+    place = "in deep at program.c:6" if fault == "deep(0)" else "in bad at program.c:13"
+    assert place in message
+    assert message.endswith("; the core is halted")
+
+
+PLACE = "abort, in bad at program.c:13, called by main at program.c:26"
+LOST = {
+    "char *volatile p = malloc(9); free(p); free(p)": PLACE,
+    "abort()": PLACE,
+}
+
+
+@pytest.mark.parametrize("fault", LOST)
+def test_a_fault_of_the_heap_halts_the_tile(
+    tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert run_c(tmp_path, PROGRAM.replace("FAULT", fault)) == TRAPPED
+    messages = sorted(record.getMessage() for record in caplog.records)
+    assert [message[: len("tile 0 core 0")] for message in messages] == [f"tile 0 core {n}" for n in range(3)]
+    assert f"ECALL (8): {LOST[fault]}" in messages[0]
+    assert all(f"lost with its tile: {LOST[fault]}" in message for message in messages[1:])
+
+
+def test_a_program_that_is_killed_halts_the_tile(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert run_c(tmp_path, PROGRAM.replace("FAULT", "kill(getpid(), SIGKILL)")) == TRAPPED
+    assert len(caplog.records) == 3
+    for record in caplog.records:
+        assert (
+            "ECALL (8): the program of tile 0 was ended by SIGKILL; the core is halted" in record.getMessage()
+        )
+
+
+def test_an_endless_loop_is_reported_again_and_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = PROGRAM.replace("FAULT", "for (;;) {}")
+    processes = {0: ProcessSettings(cpu_limit=1, cpu_limit_halts=True)}
+    assert run_c(tmp_path, text, RunSettings(processes=processes)) == TRAPPED
+    first, second = (record.getMessage() for record in caplog.records)
+    place = "in bad at program.c:13, called by main at program.c:26"
+    assert first == f"tile 0 core 0 (main): 1 s of CPU time without a verb, {place}"
+    assert f"ECALL (8): no verb within the limit of CPU time, {place}; the core is halted" in second
+
+
+def test_a_trap_names_the_frames(tmp_path: Path) -> None:
+    text = """
+        __attribute__((noinline)) void inner(int *p) { *p = 1; }
+        __attribute__((noinline)) void outer(int n) { inner((int *)(long)n); }
+        int main(void) { outer(64); }
+    """
+    with pytest.raises(
+        Trap,
+        match=r"at 0x40, in inner at program\.c:1, called by outer at program\.c:2, main at",
+    ):
+        run_c(tmp_path, text, RunSettings(stops_at_trap=True))
+
+
+def children_of(pid: int) -> Iterator[int]:
+    """Processes whose parent is a process."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            yield int(status.parent.name)
+
+
+def test_no_process_is_left_where_the_simulator_is_killed(tmp_path: Path) -> None:
+    program = compiled(tmp_path, 'int main(void) { puts("runs"); fflush(stdout); for (;;) {} }')
+    code = f"""
+        from pathlib import Path
+        from aisrv.firmware.whole_program import RunSettings, run_whole_programs
+        run_whole_programs({{0: Path({str(program)!r})}}, RunSettings())
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", dedent(code)], stdout=subprocess.PIPE, text=True
+    ) as simulator:
+        assert simulator.stdout is not None
+        assert simulator.stdout.readline() == "runs\n"
+        (child,) = children_of(simulator.pid)
+        simulator.kill()
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{child}").exists() and "State:\tZ" not in Path(f"/proc/{child}/status").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_an_interrupt_ends_an_endless_loop(tmp_path: Path) -> None:
+    program = compiled(tmp_path, 'int main(void) { puts("runs"); fflush(stdout); for (;;) {} }')
+    code = f"""
+        from pathlib import Path
+        from aisrv.firmware.whole_program import RunSettings, run_whole_programs
+        try:
+            run_whole_programs({{0: Path({str(program)!r})}}, RunSettings())
+        except KeyboardInterrupt:
+            print("interrupted")
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", dedent(code)], stdout=subprocess.PIPE, text=True
+    ) as simulator:
+        assert simulator.stdout is not None
+        assert simulator.stdout.readline() == "runs\n"
+        os.kill(simulator.pid, signal.SIGINT)
+        assert simulator.stdout.readline() == "interrupted\n"

@@ -1,0 +1,184 @@
+"""What is compiled and kept, what is refused, and the headers."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from aisrv.firmware.compiler import (
+    CFLAGS,
+    HERE,
+    INCLUDE,
+    RUNTIME,
+    CompileError,
+    Program,
+    Unit,
+    build,
+    find_compiler,
+    mains,
+)
+from aisrv.firmware.errors import FirmwareError
+from aisrv.firmware.whole_program import RunSettings, run_whole_programs
+from tests.support.c_programs import compiled, need_compiler, run_c
+from tests.support.paths import ROOT
+
+
+def program(folder: Path, text: str, name: str = "main.c") -> Program:
+    (folder / name).write_text(text)
+    return Program((Unit((folder / name,)),))
+
+
+def test_a_program_is_compiled_once(tmp_path: Path) -> None:
+    need_compiler()
+    source = program(tmp_path, "int main(void) { return 1; }")
+    first = build(source)
+    stamp = first.stat().st_mtime_ns
+    assert (build(source), first.stat().st_mtime_ns) == (first, stamp)
+
+
+def test_a_changed_source_header_or_option_is_compiled_anew(tmp_path: Path) -> None:
+    need_compiler()
+    (tmp_path / "value.h").write_text("#define VALUE 1\n")
+    main = program(tmp_path, '#include "value.h"\nint main(void) { return VALUE; }')
+    unit = main.units[0]
+    built = [build(main)]
+    (tmp_path / "value.h").write_text("#define VALUE 2\n")
+    built.append(build(main))
+    built.append(build(Program((Unit(unit.sources, options=("-O3",)),))))
+    built.append(build(Program((unit,), sanitize=("undefined",))))
+    assert len(set(built)) == 4
+    assert [run_whole_programs({0: each}, RunSettings()) for each in built[:2]] == [1, 2]
+
+
+def test_the_compiler_says_what_is_wrong(tmp_path: Path) -> None:
+    need_compiler()
+    with pytest.raises(CompileError, match=r"main\.c:1:\d+: error: .*undeclared"):
+        build(program(tmp_path, "int main(void) { return nothing; }"))
+
+
+def test_a_function_that_is_not_there_is_named_with_another(tmp_path: Path) -> None:
+    need_compiler()
+    text = "#include <xcore/thread.h>\nint main(void) { return thread_group_alloc(); }"
+    with pytest.raises(
+        CompileError, match="thread_group_alloc is not there on the host: use PAR_JOBS, or run_async"
+    ):
+        build(program(tmp_path, text))
+
+
+def test_a_function_of_a_board_that_is_not_there(tmp_path: Path) -> None:
+    need_compiler()
+    main = program(tmp_path, "void other(void) {}")
+    with pytest.raises(CompileError, match="undefined reference to `director'"):
+        build(Program(main.units, ("director",)))
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("task.xc", "XC is not compiled here; write the task in C, or in Python"),
+        ("fill.S", "assembly of the XS3 has no counterpart on the host; write that part in C"),
+        ("fill.s", "assembly of the XS3 has no counterpart on the host; write that part in C"),
+    ],
+)
+def test_other_languages_are_refused(tmp_path: Path, name: str, reason: str) -> None:
+    need_compiler()
+    with pytest.raises(CompileError) as refused:
+        build(program(tmp_path, "", name))
+    assert str(refused.value) == f"{tmp_path / name}: {reason}"
+
+
+def test_a_source_that_is_not_there(tmp_path: Path) -> None:
+    need_compiler()
+    with pytest.raises(CompileError) as refused:
+        build(Program((Unit((tmp_path / "none.c",)),)))
+    assert str(refused.value) == f"{tmp_path / 'none.c'} is not there"
+
+
+def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(
+        FirmwareError, match="no C compiler is found: install gcc or clang, or name one in CC"
+    ):
+        find_compiler()
+    monkeypatch.setenv("CC", "mycc")
+    with pytest.raises(FirmwareError, match="the compiler of CC, 'mycc', is not found"):
+        find_compiler()
+
+
+def test_the_mains_of_a_program(tmp_path: Path) -> None:
+    assert mains(compiled(tmp_path, "int main(void) {} void main_tile1(chanend_t c) {}")) == {
+        "main": 0,
+        "main_tile1": 2,
+    }
+
+
+def test_pointers_fit_words(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = """
+        static int data;
+        int main(void) {
+            int local;
+            void *places[] = {&data, &local, main, malloc(100), malloc(50 << 20)};
+            for (int i = 0; i < 5; i++) if ((uintptr_t)places[i] >> 32) printf("%d ", i);
+            puts("");
+        }
+    """
+    run_c(tmp_path, text)
+    assert capfd.readouterr().out == "\n"
+
+
+@pytest.mark.parametrize("name", ["gcc", "clang"])
+def test_the_runtime_has_no_warnings(name: str, tmp_path: Path) -> None:
+    from aisrv.firmware.records import header
+
+    (tmp_path / "verbs.h").write_text(header())
+    options = (
+        "-std=gnu11",
+        "-D_GNU_SOURCE",
+        *CFLAGS,
+        f"-I{HERE}",
+        f"-I{tmp_path}",
+        "-Wall",
+        "-Wextra",
+        "-O2",
+    )
+    for source in RUNTIME:
+        done = subprocess.run(
+            [need_compiler(name), *options, "-c", str(HERE / source), "-o", str(tmp_path / "o")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stderr == ""
+
+
+def test_every_header_stands_alone_in_c_and_cpp(tmp_path: Path) -> None:
+    headers = sorted(path.relative_to(INCLUDE).as_posix() for path in INCLUDE.rglob("*.h"))
+    assert len(headers) > 15
+    for suffix, compiler, standard in (("c", "gcc", "gnu11"), ("cc", "g++", "gnu++17")):
+        for name in headers:
+            source = tmp_path / f"one.{suffix}"
+            source.write_text(f"#include <{name}>\n#include <{name}>\n")
+            command = [
+                need_compiler(compiler),
+                f"-std={standard}",
+                f"-I{INCLUDE}",
+                "-fsyntax-only",
+                str(source),
+            ]
+            done = subprocess.run([*command, "-Wall", "-Werror"], capture_output=True, text=True, check=False)
+            assert (name, done.stderr) == (name, "")
+
+
+def test_every_name_of_lib_xcore_is_in_its_header() -> None:
+    page = (ROOT / "docs/inside/lib-xcore.md").read_text()
+    found = re.split(r"^### (xcore/\w+\.h)$", page.partition("## What is not here")[0], flags=re.MULTILINE)[
+        1:
+    ]
+    missing = []
+    for header, text in zip(found[::2], found[1::2], strict=True):
+        names = re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
+        there = (INCLUDE / header).read_text() + (INCLUDE / "xs1.h").read_text()
+        missing += [name for name in names if not re.search(rf"\b{name}\b", there)]
+    assert missing == ["synchronizer_t", "par_jobs_synchronize"]

@@ -1,0 +1,54 @@
+"""Programs in C for tests: compiled once, run on a node on virtual time."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from aisrv.firmware.compiler import Program, Unit, build, mains
+from aisrv.firmware.whole_program import RunSettings, run_whole_programs
+from tests.support.programs import missing
+
+HEADERS = """
+#include <print.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xclib.h>
+#include <xcore/assert.h>
+#include <xcore/channel.h>
+#include <xcore/channel_streaming.h>
+#include <xcore/channel_transaction.h>
+#include <xcore/hwtimer.h>
+#include <xcore/lock.h>
+#include <xcore/parallel.h>
+#include <xcore/select.h>
+#include <xcore/triggerable.h>
+"""
+
+
+def need_compiler(name: str = "gcc") -> str:
+    """Return a compiler of C; skip the test without it."""
+    return shutil.which(name) or missing(f"{name} is not installed; .ci/packages does that")
+
+
+def compiled(folder: Path, text: str, compiler: str = "gcc", options: Sequence[str] = ()) -> Path:
+    """Compile a program; its lines are numbered from its own first one."""
+    source = folder / "program.c"
+    source.write_text(f'{HEADERS}\n#line 1 "{source}"\n{dedent(text).lstrip()}')
+    return build(Program((Unit((source,), options=tuple(options)),)), need_compiler(compiler))
+
+
+def run_c(folder: Path, text: str, settings: RunSettings | None = None, compiler: str = "gcc") -> int:
+    """Compile and run a program, on both tiles where it has a main for tile 1; return its exit code."""
+    program = compiled(folder, text, compiler)
+    programs = {0: program, 1: program} if "main_tile1" in mains(program) else {0: program}
+    return run_whole_programs(programs, settings or RunSettings())
+
+
+@pytest.fixture
+def kept_programs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what is compiled in a folder of this run of the tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "programs"))

@@ -39,8 +39,8 @@ class Output(Struct):
 def deliver_directly(c: ChanEnd, data: bytes, array: bytes | bytearray | memoryview | None = None) -> bool:
     """Deliver a normal output of `data`, and the array after it, to a side that waits for just this."""
     peer = c.peer_at_rest()
-    if peer is None or peer.has_tokens or not isinstance(waiting := peer.noted, Input):
-        return False
+    if peer is None or peer.has_tokens or not isinstance(waiting := peer.noted, Input) or waiting.data:
+        return False  # where it has data already, what comes next is of this step, too
     if waiting.count != len(data) or not data or (array is not None and len(array) >= waiting.room):
         return False
     if (tracer := c.runtime.tracer) is not None:
@@ -48,7 +48,6 @@ def deliver_directly(c: ChanEnd, data: bytes, array: bytes | bytearray | memoryv
         if array is not None:
             report_array(tracer, c, peer, array)
     waiting.data, waiting.array = data, None if array is None else bytes(array)
-    peer.noted = None  # what comes next may be of this step, too
     c.runtime.switch.step(peer)
     return True
 

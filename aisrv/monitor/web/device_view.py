@@ -3,7 +3,7 @@
 See `aisrv.web.view.View`.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any, Final
@@ -21,11 +21,11 @@ from aisrv.monitor.cell_texts import errors as name_errors
 from aisrv.monitor.snapshot import core_status
 from aisrv.monitor.values import CoreState
 from aisrv.monitor.web.frame_pictures import frame_picture
-from aisrv.monitor.web.token_counter import TokenCounter
 from aisrv.protocol.commands import GPIO_COUNT, GpioMode
 from aisrv.web.pictures import is_picture, tensor_picture
 from aisrv.web.scores import MOST_SCORES, shown_scores
 from aisrv.web.view import MOST_OPERATORS, Json, cut
+from aisrv.xcore.counted_chanend import Tokens, counting
 
 MOST_PLANNED: Final = 200
 """Operators of a model past which its arena is not drawn."""
@@ -65,7 +65,7 @@ class DeviceView:
         """Bus id of the device, such as 1-1."""
         self.device: Final = device
         self._plan = plan_of(device.board)
-        self._counter = TokenCounter()
+        self._tokens_output: Tokens = Counter()
         self._open = ExitStack()
         self._seen = [_Seen(device, number) for number in range(len(device.engines))]
         self._models: dict[int, tuple[object, Json]] = {}
@@ -78,7 +78,8 @@ class DeviceView:
 
     def open(self) -> None:
         """Begin to count tokens and to copy what runs are given."""
-        self._open.enter_context(self.device.node.tracing(self._counter))
+        ends = (end for channel in self.device.channels for end in (channel.a, channel.b))
+        self._open.enter_context(counting(ends, self._tokens_output))
         for engine, seen in zip(self.device.engines, self._seen, strict=True):
             engine.inference.before_run = seen.take
             self._open.callback(setattr, engine.inference, "before_run", None)
@@ -194,8 +195,7 @@ class DeviceView:
         return " or ".join(dict.fromkeys(self._peers.get(name, name) for name in resource.split(" or ")))
 
     def _tokens(self, link: int) -> int:
-        channel = self.device.channels[link]
-        tokens = self._counter.tokens
+        channel, tokens = self.device.channels[link], self._tokens_output
         return tokens[channel.a.resource_id] + tokens[channel.b.resource_id]
 
     def _engine(self, number: int, engine: AIEngine) -> Json:

@@ -57,7 +57,7 @@ async def attach_devices(
     vhci = vhci or Vhci()
     vhci.check()
     async with (
-        run_devices(devices) as ports,
+        run_devices(devices, page=web is not None and web.wanted) as ports,
         trio.open_nursery() as nursery,
         AsyncExitStack() as plugs,
     ):
@@ -66,7 +66,8 @@ async def attach_devices(
                 await nursery.start(serve_cuse, slave, f"spidev{name}")
         page = None
         if web is not None:
-            page = await serve_page(nursery, ports.devices, ports.usb, web, partial(start_listening, nursery))
+            listen = partial(start_listening, nursery)
+            page = await serve_page(nursery, ports.benches, ports.usb, web, listen)
         plugged = [
             await plugs.enter_async_context(attached(port, FIRST_DEVID + number, vhci))
             for number, port in enumerate(ports.usb)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct, field
 
-from aisrv.attach.usbip.server import UsbipServer, export_all
+from aisrv.attach.usbip.server import BusPlace, UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
@@ -38,6 +38,7 @@ from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
     from aisrv.cli.options.jacdac import JacdacListening
+    from aisrv.monitor.web.bench import Bench
     from flash_server.chip.chip import FlashChip
     from phy.jacdac.bus import JacdacBus
 
@@ -88,6 +89,8 @@ class DevicePorts(Struct, frozen=True):
     jacdac: "JacdacBus | None"
     monitored: MonitoredPorts
     devices: Sequence[Device]
+    benches: "Mapping[str, Bench]"
+    """A bench for each device, by bus id, where a page works on them."""
 
 
 class Listening(Struct, frozen=True):
@@ -142,7 +145,8 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
     Hosts know the devices as 1-1, 1-2 and so on, their SPI ports as 0.0, 1.0 and so on. Raises as
     `run_devices`.
     """
-    async with run_devices(devices) as ports, trio.open_nursery() as nursery:
+    page = listening.web is not None and listening.web.wanted
+    async with run_devices(devices, page=page) as ports, trio.open_nursery() as nursery:
         listen = partial(start_listening, nursery)
 
         async def listen_at(server: StreamServer, path: Path) -> str:
@@ -177,17 +181,18 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
             from aisrv.cli.options.jacdac import serve_jacdac
 
             jacdac = await serve_jacdac(nursery, ports.jacdac, listening.jacdac, listen)
-        page = None
+        address = None
         if listening.web is not None:
-            page = await serve_page(nursery, ports.devices, ports.usb, listening.web, listen)
-        yield Service(ports, usbip, spi, flash, jacdac, page)
+            address = await serve_page(nursery, ports.benches, ports.usb, listening.web, listen)
+        yield Service(ports, usbip, spi, flash, jacdac, address)
         nursery.cancel_scope.cancel()
 
 
 @asynccontextmanager
-async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
+async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterator[DevicePorts]:
     """Run devices with their models; yield the outside of the devices.
 
+    `page` is whether a page works on them, which puts faults and traces between a device and its hosts.
     Raises ModelRefused, OSError or StorageError for addresses and files, XcoreError for a board with more
     than a node has.
     """
@@ -205,13 +210,22 @@ async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
             for number, chip in enumerate(device.flashes)
         ]
         spi = stack.enter_context(wrap_spi_ports([device.spi for device in running], devices.spi))
-        usb = await stack.enter_async_context(wrap_usb_ports([device.usb for device in running], devices.usb))
+        buses: Sequence[HostPort] = [device.usb for device in running]
+        benches: Mapping[str, Bench] = {}
+        if page:
+            from aisrv.monitor.web.bench import open_benches
+
+            names = [str(BusPlace.of(number)) for number in range(len(running))]
+            by_name = dict(zip(names, running, strict=True))
+            benches = await stack.enter_async_context(open_benches(by_name))
+            buses = [bench.port for bench in benches.values()]
+        usb = await stack.enter_async_context(wrap_usb_ports(buses, devices.usb))
         traced = trace_ports(recording, running, usb, spi)
         await stack.enter_async_context(report_at_sigquit(running))
         monitored = stack.enter_context(watch_devices(running, *traced, devices.status))
         jacdac = next((device.jacdac for device in running if device.jacdac is not None), None)
         try:
-            yield DevicePorts(monitored.usb, monitored.spi, chips, jacdac, monitored, running)
+            yield DevicePorts(monitored.usb, monitored.spi, chips, jacdac, monitored, running, benches)
         finally:
             for number, device in enumerate(running):
                 print_lateness(device, number)

@@ -60,6 +60,10 @@ class Gpio(Struct):
         """Call `observer` with the four levels whenever one of them has changed."""
         self._observers.append(observer)
 
+    def ignore(self, observer: Observer) -> None:
+        """Call `observer` no more."""
+        self._observers.remove(observer)
+
     def update(self, tensor: memoryview) -> None:
         """Drive the outputs from an output tensor, taken as int8; does nothing while disabled."""
         for _ in self.update_in_steps(tensor):

@@ -46,6 +46,7 @@ NO_TOKEN: Final = 4401
 _PATHS: Final = 16
 """Most fields of a query."""
 TEXT: Final = b"text/plain; charset=utf-8"
+FILE: Final = b"application/octet-stream"
 KINDS: Final = {
     ".html": b"text/html; charset=utf-8",
     ".js": b"text/javascript; charset=utf-8",
@@ -153,8 +154,11 @@ class PageServer(StreamServer):
                 values = dict(parse_qsl(query, max_num_fields=_PATHS))
             except ValueError:
                 raise Refused(BAD_REQUEST, f"more than {_PATHS} fields") from None
-            text = await self._controls.do(control, values, await request.body(control.most))
-            await request.answer(f"{text}\n".encode(), TEXT, HEADERS)
+            said = await self._controls.do(control, values, await request.body(control.most))
+            if isinstance(said, bytes):
+                await request.answer(said, FILE, HEADERS)
+            else:
+                await request.answer(f"{said}\n".encode(), TEXT, HEADERS)
         else:
             raise Refused(NO_METHOD, "only GET and POST are known")
 

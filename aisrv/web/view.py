@@ -69,5 +69,5 @@ class Controls(Protocol[_Control]):
     def by_name(self) -> Mapping[str, _Control]:
         """The controls by the names of their requests."""
 
-    async def do(self, control: _Control, values: Values, body: bytes) -> str:
-        """Do what a control is for; return what to say. Raises Refused with the reason."""
+    async def do(self, control: _Control, values: Values, body: bytes) -> str | bytes:
+        """Do what a control is for; return what to say, or a file. Raises Refused with the reason."""

@@ -98,6 +98,7 @@ class HostView:
             "sensor": {},
             "usb": -1,
             "spi": -1,
+            "bench": False,
         }
 
     def state(self, now: float) -> Json:

@@ -13,6 +13,7 @@ from aisrv.attach.usbip.server import BusPlace
 from aisrv.board import Board
 from aisrv.device.device import Device, open_devices
 from aisrv.inference.process.inline import inline
+from aisrv.monitor.web.bench import Bench, open_benches
 from aisrv.monitor.web.controls import Controls, Target
 from aisrv.monitor.web.device_view import DeviceView
 from aisrv.web.hub import Hub
@@ -39,6 +40,8 @@ class ShownDevices:
         self._stop = trio.Event()
         self.devices: tuple[Device, ...] = ()
         """Only to be touched on their own thread, see `call`."""
+        self.benches: tuple[Bench, ...] = ()
+        """The same."""
         self.url = ""
 
     def call(self, function: Callable[[Device], Awaitable[T]], number: int = 0) -> T:
@@ -76,14 +79,17 @@ class ShownDevices:
     async def _run(self) -> None:
         async with (
             open_devices(self._boards, runner=inline, on_trap="halt") as self.devices,
+            open_benches({str(BusPlace.of(n)): each for n, each in enumerate(self.devices)}) as benches,
             trio.open_nursery() as nursery,
         ):
-            by_name = {str(BusPlace.of(number)): device for number, device in enumerate(self.devices)}
+            self.benches = tuple(benches.values())
+            by_name = dict(zip(benches, self.devices, strict=True))
             for device in self.devices if self._model else ():
                 for number in range(len(device.engines)):
                     await device.load_model(self._model, engine=number)
-            hub = Hub([DeviceView(name, device) for name, device in by_name.items()])
-            controls = Controls({name: Target(device, device.usb) for name, device in by_name.items()})
+            hub = Hub([DeviceView(name, device, benches[name]) for name, device in by_name.items()])
+            targets = ((name, device, benches[name]) for name, device in by_name.items())
+            controls = Controls({name: Target(device, each.port, each) for name, device, each in targets})
             _, port = await nursery.start(PageServer(hub, controls, TOKEN).serve)
             await nursery.start(controls.run)
             nursery.start_soon(hub.run)

@@ -121,6 +121,43 @@ def plug_it_in(page: Page, shown: ShownDevices) -> None:
     expect(page.get_by_role("button", name="Pull the cable")).to_be_focused()
 
 
+def waiting(shown: ShownDevices) -> list[str]:
+    return shown.see(lambda _: shown.benches[0].faults)
+
+
+def inject_by_enter(page: Page, shown: ShownDevices) -> None:
+    page.keyboard.type("stall:in:9")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Inject: done")).to_be_visible()
+    assert waiting(shown) == ["stall:in:9"]
+    shown.see(lambda _: shown.benches[0].take_faults_back())
+
+
+def inject_by_the_button(page: Page, shown: ShownDevices) -> None:
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.type("drop:out:9")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Inject: done")).to_be_visible()
+    assert waiting(shown) == ["drop:out:9"]
+    shown.see(lambda _: shown.benches[0].take_faults_back())
+
+
+def take_back(page: Page, shown: ShownDevices) -> None:
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Take back: done")).to_be_visible()
+    assert waiting(shown) == []
+
+
+def start_and_stop_a_trace(page: Page, shown: ShownDevices) -> None:
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Stop and download")).to_be_focused()
+    assert shown.see(lambda _: shown.benches[0].traces)
+    with page.expect_download():
+        page.keyboard.press("Enter")
+    assert not shown.see(lambda _: shown.benches[0].traces)
+
+
 def choose_a_model(page: Page, shown: ShownDevices) -> None:
     for model, outputs in ((digits.two_output_model_bytes(), 2), (digits.model_bytes(), 1)):
         with page.expect_file_chooser() as chooser:
@@ -193,6 +230,10 @@ BY_KEYS: dict[tuple[Any, str], Keys] = {
     ("checkbox", "the largest only"): check(
         "gpio-mode", lambda device: device.engines[0].gpio.mode, GpioMode.NONE, GpioMode.MAX
     ),
+    ("combobox", "Fault"): Keys(inject_by_enter, ("fault",)),
+    ("button", "Inject"): Keys(inject_by_the_button, ("fault",)),
+    ("button", "Take back"): Keys(take_back, ("no-faults",)),
+    ("button", "Start trace"): Keys(start_and_stop_a_trace, ("trace",)),
     **{("slider", f"output {number} above"): threshold(number) for number in range(4)},
     ("link", DEVICE): Keys(open_a_device, view="grid"),
 }

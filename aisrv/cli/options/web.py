@@ -13,10 +13,10 @@ from aisrv.terminal.option_group import option, option_group
 from aisrv.web.address import PORT, PageAddress, page_token
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from aisrv.cli.options.jacdac import Listen
-    from aisrv.device.device import Device
+    from aisrv.monitor.web.bench import Bench
     from phy.usb.bus import HostPort
 
 
@@ -42,34 +42,37 @@ class WebOptions:
         help="File with the token that the page asks for. [default: a new one each time]",
     )
 
+    @property
+    def wanted(self) -> bool:
+        """Whether there is to be a page."""
+        return self.web is not None
+
 
 web_options = option_group("web", WebOptions)
 
 
 async def serve_page(
     nursery: trio.Nursery,
-    devices: "Sequence[Device]",
+    benches: "Mapping[str, Bench]",
     usb: "Sequence[HostPort]",
     options: WebOptions,
     listen: "Listen",
 ) -> PageAddress | None:
-    """Start the page's server for devices and their ports; return its address. Raises OSError.
+    """Start the page's server for the devices of benches and their ports; return its address. Raises OSError.
 
     None where no page is wanted.
     """
     if options.web is None:
         return None
-    from aisrv.attach.usbip.server import BusPlace
     from aisrv.monitor.web.controls import Controls, Target
     from aisrv.monitor.web.device_view import DeviceView
     from aisrv.web.hub import Hub
     from aisrv.web.server import PageServer
 
     token = page_token(options.web_token)
-    names = [str(BusPlace.of(number)) for number in range(len(devices))]
-    hub = Hub([DeviceView(name, device) for name, device in zip(names, devices, strict=True)])
-    pairs = zip(devices, usb, strict=True)
-    controls = Controls(dict(zip(names, (Target(device, port) for device, port in pairs), strict=True)))
+    hub = Hub([DeviceView(name, bench.device, bench) for name, bench in benches.items()])
+    pairs = zip(benches.items(), usb, strict=True)
+    controls = Controls({name: Target(bench.device, port, bench) for (name, bench), port in pairs})
     server = PageServer(hub, controls, token)
     place = await listen(server.serve, options.web_host, options.web, "--web")
     await nursery.start(controls.run)

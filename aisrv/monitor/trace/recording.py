@@ -1,6 +1,7 @@
 """A trace of devices while they run: one file, a process for each device, and a clock for all."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Final, Self
 
@@ -73,6 +74,7 @@ class TraceRecording:
         self._writer = TraceWriter(sink, unit_ns=1)
         self._clock = TraceClock()
         self._tracers: list[DeviceTracer] = []
+        self._ends = ExitStack()
 
     def tracer(self, name: str, *, device_time: bool = False) -> DeviceTracer:
         """Return the tracer of one more device by its `name`, and whether it takes the chip's time."""
@@ -100,7 +102,9 @@ class TraceRecording:
                 self._writer.counter(process, f"engine {engine} led {led}", "level")
                 for led in range(len(each.gpio.levels))
             ]
-            each.gpio.observe(partial(self._levels, leds))
+            observer = partial(self._levels, leds)
+            each.gpio.observe(observer)
+            self._ends.callback(each.gpio.ignore, observer)
 
     def traced_usb(self, number: int, port: HostPort, protocol: UsbProtocol) -> HostPort:
         """Return the USB port of a device, by the number of its tracer, as hosts are to drive it."""
@@ -125,5 +129,6 @@ class TraceRecording:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ends.close()
         self._writer.finish()
         self._sink.close()

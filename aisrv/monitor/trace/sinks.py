@@ -1,4 +1,4 @@
-"""Where a trace's packets go: a file as they come, up to a limit, or a ring of the last ones."""
+"""Where a trace's packets go: a file as they come, up to a limit, or a ring of the last ones, in memory."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -22,8 +22,7 @@ class Sink(ABC):
 
     segment_bytes = SEGMENT_BYTES
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self) -> None:
         self.recording = True
         """Whether what comes is still kept."""
 
@@ -48,10 +47,6 @@ class Sink(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _fail(self, error: OSError) -> None:
-        self.recording = False
-        logger.error("%s: %s; the trace ends here", self._path, error.strerror)
-
 
 class FileSink(Sink):
     """A file that grows as packets come. Raises OSError if it cannot be made; a full disk ends the trace.
@@ -60,7 +55,8 @@ class FileSink(Sink):
     """
 
     def __init__(self, path: Path, limit: int | None = None) -> None:
-        super().__init__(path)
+        super().__init__()
+        self._path = path
         self._file = path.open("wb")
         self._limit = limit
         self._size = 0
@@ -93,6 +89,14 @@ class FileSink(Sink):
             self._file.close()
         self.recording = False
 
+    def _fail(self, error: OSError) -> None:
+        self.recording = False
+        _log_end(self._path, error)
+
+
+def _log_end(path: Path, error: OSError) -> None:
+    logger.error("%s: %s; the trace ends here", path, error.strerror)
+
 
 class _Segment:
     __slots__ = ("open_slices", "packets", "size", "start")
@@ -104,16 +108,15 @@ class _Segment:
         self.size = len(start) + len(open_slices)
 
 
-class RingSink(Sink):
-    """The last packets, in memory, of `size` bytes; the file is written when the trace ends.
+class MemorySink(Sink):
+    """The last packets, in memory, of `size` bytes.
 
     Whole segments are dropped, of which the ring has four: at the end it holds three quarters of `size` at
-    least, where so much has come. Raises OSError if the file cannot be made.
+    least, where so much has come.
     """
 
-    def __init__(self, path: Path, size: int) -> None:
-        super().__init__(path)
-        write_whole(path, ())  # what cannot be written is known at once
+    def __init__(self, size: int) -> None:
+        super().__init__()
         self.segment_bytes = max(_SMALLEST_SEGMENT, min(SEGMENT_BYTES, size // _SEGMENTS_OF_RING))
         self._size = size
         self._segments: deque[_Segment] = deque()
@@ -137,18 +140,37 @@ class RingSink(Sink):
             self._drop()
 
     def close(self) -> None:
-        if not self.recording:
-            return
         self.recording = False
-        chunks = []
+
+    def take(self) -> list[bytes]:
+        """Take the trace out, in pieces; nothing is left."""
+        pieces = []
         for number, segment in enumerate(self._segments):
-            chunks += [segment.start, *([] if number else [segment.open_slices]), *segment.packets]
+            pieces += [segment.start, *([] if number else [segment.open_slices]), *segment.packets]
         self._segments.clear()
-        try:
-            write_whole(self._path, chunks)
-        except OSError as error:
-            self._fail(error)
+        return pieces
 
     def _drop(self) -> None:
         while self._held > self._size and len(self._segments) > 1:
             self._held -= self._segments.popleft().size
+
+
+class RingSink(MemorySink):
+    """The last packets, in memory; the file is written when the trace ends.
+
+    Raises OSError if it cannot be made.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        super().__init__(size)
+        self._path = path
+        write_whole(path, ())  # what cannot be written is known at once
+
+    def close(self) -> None:
+        if not self.recording:
+            return
+        super().close()
+        try:
+            write_whole(self._path, self.take())
+        except OSError as error:
+            _log_end(self._path, error)

@@ -11,12 +11,14 @@ import trio
 from msgspec import Struct
 
 from aisrv.device.device import Device
-from aisrv.listeners.websocket import NOT_FOUND, Refused
+from aisrv.listeners.websocket import BAD_REQUEST, NOT_FOUND, Refused
+from aisrv.monitor.web.bench import Bench, BenchError
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_large
 from aisrv.web.query import threshold, whole_number
 from aisrv.web.view import Values
 from phy.usb.bus import HostPort
+from phy.usb.taps.fault_plan import FaultError
 
 LARGEST_BODY: Final = 16 << 20
 """Bytes of a model, an input or a frame."""
@@ -35,10 +37,18 @@ class _Asked(NamedTuple):
 
 
 class Target(Struct, frozen=True):
-    """A device and the port that hosts reach it by."""
+    """A device, the port that hosts reach it by, and its bench, where it has one."""
 
     device: Device
     port: HostPort
+    bench: Bench | None = None
+
+    @property
+    def tools(self) -> Bench:
+        """The bench. Raises Refused."""
+        if self.bench is None:
+            raise Refused(NOT_FOUND, "this device takes no faults and no traces")
+        return self.bench
 
 
 class Control(Struct, frozen=True):
@@ -48,11 +58,31 @@ class Control(Struct, frozen=True):
     command: Command | None = None
     data: Callable[[Values], bytes] | None = None
     """Makes the data of the query; None takes the body."""
-    action: Callable[[Target], None] | None = None
+    action: Callable[[Target, Values], bytes | None] | None = None
+    """What it does at once; the bytes that it returns are the answer."""
 
 
 def _flag(name: str) -> Callable[[Values], bytes]:
     return lambda values: bytes((whole_number(values, name, 0, 1),))
+
+
+def _fault(target: Target, values: Values) -> None:
+    try:
+        target.tools.inject(values.get("spec", ""))
+    except FaultError as error:
+        raise Refused(BAD_REQUEST, str(error)) from None
+
+
+def _trace(target: Target, values: Values) -> bytes | None:
+    bench = target.tools
+    on = whole_number(values, "on", 0, 1)
+    try:
+        if not on:
+            return bench.stop_trace()
+        bench.start_trace()
+    except BenchError as error:
+        raise Refused(CONFLICT, str(error)) from None
+    return None
 
 
 def _threshold(values: Values) -> bytes:
@@ -70,9 +100,12 @@ CONTROLS: Final[Mapping[str, Control]] = {
     "gpio": Control(command=Command.SET_OUTPUT_GPIO_EN, data=_flag("on")),
     "gpio-mode": Control(command=Command.SET_OUTPUT_GPIO_MODE, data=_flag("max")),
     "threshold": Control(command=Command.SET_OUTPUT_GPIO_THRESH, data=_threshold),
-    "reset": Control(action=lambda target: target.port.reset()),
-    "unplug": Control(action=lambda target: target.device.usb.unplug()),
-    "plug": Control(action=lambda target: target.device.usb.plug()),
+    "reset": Control(action=lambda target, _: target.port.reset()),
+    "unplug": Control(action=lambda target, _: target.device.usb.unplug()),
+    "plug": Control(action=lambda target, _: target.device.usb.plug()),
+    "fault": Control(action=_fault),
+    "no-faults": Control(action=lambda target, _: target.tools.take_faults_back()),
+    "trace": Control(action=_trace),
 }
 
 
@@ -96,15 +129,14 @@ class Controls:
                     nursery.start_soon(_carry_out, target.device, number, asked)
             task_status.started()
 
-    async def do(self, control: Control, values: Values, body: bytes) -> str:
-        """Do what a control is for; return what to say. Raises Refused with the reason."""
+    async def do(self, control: Control, values: Values, body: bytes) -> str | bytes:
+        """Do what a control is for; return what to say, or a file. Raises Refused with the reason."""
         name = values.get("device", "")
         target = self._targets.get(name)
         if target is None:
             raise Refused(NOT_FOUND, "there is no such device")
         if control.action is not None:
-            control.action(target)
-            return "done"
+            return control.action(target, values) or "done"
         engine = values.get("engine", "0")
         queue = self._queues.get((name, engine))
         if queue is None or control.command is None:

@@ -20,6 +20,7 @@ from aisrv.model.arena_plan import plan_arena
 from aisrv.monitor.cell_texts import errors as name_errors
 from aisrv.monitor.snapshot import core_status
 from aisrv.monitor.values import CoreState
+from aisrv.monitor.web.bench import Bench
 from aisrv.monitor.web.frame_pictures import frame_picture
 from aisrv.protocol.commands import GPIO_COUNT, GpioMode
 from aisrv.web.pictures import is_picture, tensor_picture
@@ -60,9 +61,10 @@ class _Seen:
 class DeviceView:
     """Looks at a device. Nothing is counted or copied before `open`, and nothing after `close`."""
 
-    def __init__(self, name: str, device: Device) -> None:
+    def __init__(self, name: str, device: Device, bench: Bench | None = None) -> None:
         self.name: Final = name
         """Bus id of the device, such as 1-1."""
+        self._bench = bench
         self.device: Final = device
         self._plan = plan_of(device.board)
         self._tokens_output: Tokens = Counter()
@@ -137,12 +139,14 @@ class DeviceView:
             "sensor": {} if sensor is None else {"tile": sensor.tile, "w": sensor.width, "h": sensor.height},
             "usb": board.usb_tile,
             "spi": -1 if board.spi is None else board.spi.tile,
+            "bench": self._bench is not None,
         }
 
     def state(self, now: float) -> Json:
         """What may have changed; counts are totals since the page was opened."""
         device = self.device
         deadlock = device.node.runtime.find_deadlock()
+        bench = self._bench
         return {
             "t": round(now, 3),
             "cores": {
@@ -158,6 +162,8 @@ class DeviceView:
             "deadlock": "" if deadlock is None else deadlock.path,
             "ignored": device.ignored.count,
             "plugged": not device.usb.has_failed,
+            "faults": [] if bench is None else bench.faults,
+            "traced": bench is not None and bench.traces,
         }
 
     def pictures(self) -> dict[tuple[int, int], bytes]:

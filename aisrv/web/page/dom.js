@@ -20,6 +20,24 @@ export function say(node, text) {
 export function mark(node, name, on) {
   if (node.classList.contains(name) !== on) node.classList.toggle(name, on);
 }
+// What takes the focus and does something.
+export const button = (text, onclick) => el("button", { type: "button", onclick }, text);
+// A line that says how something that was done ended; `tell` returns whether it was done.
+export function outcome() {
+  const line = el("p", { class: "said", role: "status" });
+  function tell(text, wrong) {
+    say(line, wrong || `${text}: done`);
+    mark(line, "bad", !!wrong);
+    return !wrong;
+  }
+  return { line, tell };
+}
+// Figures with their names: a list, and the elements of the figures by key.
+export function facts(names) {
+  const figures = Object.fromEntries(Object.keys(names).map((key) => [key, el("dd", {}, "–")])),
+    rows = Object.entries(names).map(([key, name]) => el("div", {}, el("dt", {}, name), figures[key]));
+  return { ...figures, list: el("dl", { class: "facts" }, ...rows) };
+}
 
 export function bytes(n) {
   if (n < 999.5) return `${Math.round(n)} B`;

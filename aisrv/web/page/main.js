@@ -1,8 +1,8 @@
 // The connection, the state, and what is shown of it.
 import { el, mark, say } from "./dom.js";
 import { makeBoard } from "./board.js";
-import { makeReset } from "./host.js";
-import { makeBus, makeEngine, makeLog, makeMany, makeMemory, makeTimings, makeTraffic } from "./panels.js";
+import { makeBus } from "./bus.js";
+import { makeEngine, makeLog, makeMany, makeMemory, makeTimings, makeTraffic } from "./panels.js";
 
 const $ = (id) => document.getElementById(id),
   WAITS = [0.25, 0.5, 1, 2, 5],
@@ -37,7 +37,8 @@ function merge(target, patch) {
   return target;
 }
 
-async function act(name, values, body) {
+// Has the server do something; `take` gets its answer. Returns what went wrong, or "".
+async function act(name, values, body, take) {
   const query = new URLSearchParams({ device: see, ...values });
   try {
     const answer = await fetch(`do/${name}?${query}`, {
@@ -45,7 +46,9 @@ async function act(name, values, body) {
       body,
       headers: { "X-Aisrv-Token": token },
     });
-    return answer.ok ? "" : (await answer.text()).trim();
+    if (!answer.ok) return (await answer.text()).trim();
+    await take?.(answer);
+    return "";
   } catch {
     return "the server is not there";
   }
@@ -123,7 +126,7 @@ function build({ board, devices, grid }) {
     memory: inside || arenas ? makeMemory(board) : null,
     traffic: inside ? makeTraffic(board) : null,
     log: makeLog(),
-    bus: inside ? makeBus(act) : makeReset(act),
+    bus: makeBus(board, act),
   };
   const { board: drawing, timings, memory, traffic, log } = panels;
   $("main").replaceChildren(

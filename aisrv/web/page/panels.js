@@ -1,21 +1,14 @@
 // Engines, memory, timings, traffic, log, and the grid of many devices.
 import uPlot from "./uPlot.esm.js";
-import { band, bytes, card, count, el, kib, mark, ms, say, svg } from "./dom.js";
+import { band, button, bytes, card, count, el, facts, kib, mark, ms, outcome, say, svg } from "./dom.js";
 
 const COLORS = ["--a", "--b", "--c", "--d", "--e"],
   SECONDS = 60;
 const color = (n) => `var(${COLORS[n % COLORS.length]})`;
 
 export function makeEngine(number, engine, act) {
-  const facts = {},
-    list = el("dl", { class: "facts" });
-  for (const [key, name] of [
-    ["n", "inferences"],
-    ["rate", "a second"],
-    ["ms", "on the chip"],
-    ["model", "model"],
-  ])
-    list.append(el("div", {}, el("dt", {}, name), (facts[key] = el("dd", {}, "–"))));
+  const figures = facts({ n: "inferences", rate: "a second", ms: "on the chip", model: "model" }),
+    { line, tell } = outcome();
   const frame = el("canvas", {
       width: 160,
       height: 120,
@@ -33,16 +26,10 @@ export function makeEngine(number, engine, act) {
   const bars = el("div", { class: "bars" }),
     error = el("p", { class: "said bad", role: "alert" });
   const leds = engine.leds.map((name) => el("li", {}, el("i"), name, el("span", { class: "vh" }, " off")));
-  const said = el("p", { class: "said", role: "status" }),
-    sliders = engine.leds.map((name, n) => slider(name, n));
+  const sliders = engine.leds.map((name, n) => slider(name, n));
   const on = check("drive the outputs", (is) => send("gpio", { on: +is })),
     most = check("the largest only", (is) => send("gpio-mode", { max: +is }));
-  async function send(name, values = {}, body = null) {
-    const wrong = await act(name, { engine: number, ...values }, body);
-    say(said, wrong || `${name}: done`);
-    mark(said, "bad", !!wrong);
-    return wrong;
-  }
+  const send = async (name, values, body) => tell(name, await act(name, { engine: number, ...values }, body));
   function slider(name, n) {
     const value = el("span", { class: "num", "aria-hidden": "true" }),
       input = el("input", {
@@ -71,11 +58,7 @@ export function makeEngine(number, engine, act) {
   }
   const between = el("p", { class: "legend" });
   const model = (data) => send("model", {}, data),
-    stream = el(
-      "button",
-      { type: "button", onclick: () => send(stream.dataset.on ? "single" : "stream") },
-      "Start stream",
-    );
+    stream = button("Start stream", () => send(stream.dataset.on ? "single" : "stream"));
   const pictures = file("Picture…", "image/*", feed);
   pictures.hidden = true;
   let shape = [],
@@ -88,8 +71,7 @@ export function makeEngine(number, engine, act) {
     try {
       context.drawImage(await createImageBitmap(data), 0, 0, width, height);
     } catch {
-      say(said, "the browser cannot read this picture");
-      mark(said, "bad", true);
+      tell("", "the browser cannot read this picture");
       return;
     }
     const pixels = context.getImageData(0, 0, width, height).data,
@@ -100,14 +82,14 @@ export function makeEngine(number, engine, act) {
       const colors = channels === 1 ? [Math.round(0.299 * red + 0.587 * green + 0.114 * blue)] : [red, green, blue];
       colors.forEach((value, channel) => (tensor[channels * at + channel] = value ^ zero));
     }
-    if (!(await send("input", {}, tensor))) await send("infer");
+    if (await send("input", {}, tensor)) await send("infer");
   }
   const drop = el(
     "div",
     { class: "row drop" },
     file("Model…", ".tflite", model),
     pictures,
-    el("button", { type: "button", onclick: () => send("infer") }, "Infer"),
+    button("Infer", () => send("infer")),
     ...(engine.sensor ? [stream] : []),
     el("span", { class: "legend" }, "or drop a model or a picture here"),
   );
@@ -128,7 +110,7 @@ export function makeEngine(number, engine, act) {
     engine.tile < 0 ? engine.kind : `tile ${engine.tile} · ${engine.kind}`,
     el("div", { class: "look" }, el("div", { class: "seen" }, frameBox, tensorBox), bars),
     el("ul", { class: "leds", "aria-label": "Outputs" }, ...leds),
-    list,
+    figures.list,
     between,
     error,
     drop,
@@ -139,7 +121,7 @@ export function makeEngine(number, engine, act) {
       el("div", { class: "row" }, on.box, most.box),
       el("div", { class: "thresholds" }, ...sliders.map((each) => each.box)),
     ),
-    said,
+    line,
   );
   let rows = [];
   return {
@@ -167,11 +149,11 @@ export function makeEngine(number, engine, act) {
       shape = state.model.shape ?? [];
       unsigned = !!state.model.unsigned;
       pictures.hidden = !shape.length;
-      say(facts.n, state.n === undefined ? "–" : count(state.n));
-      say(facts.rate, state.n === undefined ? "–" : rate.toFixed(rate < 10 ? 1 : 0));
-      say(facts.ms, state.model.ms ? ms(state.model.ms[0]) : "–");
+      say(figures.n, state.n === undefined ? "–" : count(state.n));
+      say(figures.rate, state.n === undefined ? "–" : rate.toFixed(rate < 10 ? 1 : 0));
+      say(figures.ms, state.model.ms ? ms(state.model.ms[0]) : "–");
       say(between, state.model.ms ? expected(state.model.ms) : "");
-      say(facts.model, state.model.bytes ? kib(state.model.bytes) : state.model.in ? "loaded" : "none");
+      say(figures.model, state.model.bytes ? kib(state.model.bytes) : state.model.in ? "loaded" : "none");
       say(error, state.errors ? `error bits that no host has read: ${state.errors}` : "");
       leds.forEach((led, n) => {
         const lit = !!((state.leds >> n) & 1);
@@ -468,50 +450,6 @@ export function makeLog() {
         );
       while (list.childElementCount > 500) list.firstChild.remove();
       if (atEnd) list.scrollTop = list.scrollHeight;
-    },
-  };
-}
-
-export function makeBus(act) {
-  const said = el("p", { class: "said", role: "status" });
-  const button = (text, name) =>
-    el(
-      "button",
-      {
-        type: "button",
-        onclick: async () => {
-          const wrong = await act(name, {});
-          say(said, wrong || `${text}: done`);
-          mark(said, "bad", !!wrong);
-        },
-      },
-      text,
-    );
-  const pull = button("Pull the cable", "unplug"),
-    put = button("Plug it in", "plug");
-  const cells = { to: el("dd"), ignored: el("dd") };
-  const counters = el(
-    "dl",
-    { class: "facts" },
-    el("div", {}, el("dt", {}, "over USB"), cells.to),
-    el("div", {}, el("dt", {}, "packets that were no command"), cells.ignored),
-  );
-  return {
-    section: card(
-      "",
-      "Bus",
-      "what a host does",
-      el("div", { class: "row gap" }, button("Reset bus", "reset"), pull, put),
-      said,
-      counters,
-    ),
-    show(state, rates) {
-      say(cells.to, `${bytes(rates.tasks.usb_data ?? 0)}/s`);
-      say(cells.ignored, count(state.ignored));
-      const [does, doesNot] = state.plugged ? [pull, put] : [put, pull];
-      does.disabled = false;
-      if (document.activeElement === doesNot) does.focus();
-      doesNot.disabled = true;
     },
   };
 }

@@ -191,6 +191,11 @@ class _Watch:
         seed = fault.when.seed if isinstance(fault.when, Chance) else None
         self._random = random.Random(default_seed if seed is None else seed)  # noqa: S311 - to be repeatable
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it fires no more."""
+        return isinstance(self.fault.when, Nth) and self._count >= self.fault.when.number
+
     def fires(self) -> bool:
         self._count += 1
         if isinstance(self.fault.when, Nth):
@@ -198,14 +203,42 @@ class _Watch:
         return self._random.random() < self.fault.when.probability
 
 
+MOST_FAULTS: Final = 64
+"""Faults that can be waited for at a time by those that are added."""
+
+
 class FaultPlan:
     """The faults of one device, and how far each has counted; the same seed gives the same faults again."""
 
     def __init__(self, faults: Sequence[Fault], seed: int = 0) -> None:
+        self._seed = seed
+        self._count = len(faults)
         self._watches = [_Watch(fault, f"{seed}:{number}") for number, fault in enumerate(faults)]
-        self.endpoints: Final = frozenset(fault.endpoint for fault in faults)
+
+    @property
+    def endpoints(self) -> frozenset[int]:
+        """Endpoints that may have a fault."""
+        return frozenset(each.fault.endpoint for each in self._watches)
+
+    @property
+    def faults(self) -> list[Fault]:
+        """Faults that may still come."""
+        return [each.fault for each in self._watches]
+
+    def add(self, fault: Fault) -> None:
+        """Add a fault, which counts transfers from now on. Raises FaultError past `MOST_FAULTS`."""
+        if len(self._watches) >= MOST_FAULTS:
+            raise FaultError(f"{MOST_FAULTS} faults wait already; take them back first")
+        self._watches.append(_Watch(fault, f"{self._seed}:{self._count}"))
+        self._count += 1
+
+    def clear(self) -> None:
+        """Take all faults back that have not come."""
+        self._watches.clear()
 
     def next(self, endpoint: int) -> Fault | None:
         """Count a transfer of an endpoint and return its fault; of several, the first of the plan."""
-        fired = [each.fault for each in self._watches if each.fault.endpoint == endpoint and each.fires()]
-        return fired[0] if fired else None
+        fired = [each for each in self._watches if each.fault.endpoint == endpoint and each.fires()]
+        if any(each.is_done for each in fired):
+            self._watches = [each for each in self._watches if not each.is_done]
+        return fired[0].fault if fired else None

@@ -101,6 +101,11 @@ class FaultyPort(RelayPort[_Transfer]):
             nursery.start_soon(until, self._inner.wait_unplugged)
             nursery.start_soon(until, self._unplugged.wait)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether transfers have not ended, those that wait behind a fault included."""
+        return super().is_busy or any(queue.waiting for queue in self._queues.values())
+
     # Transfers.
 
     def _relay(self, address: int, urb: Urb) -> _Transfer:

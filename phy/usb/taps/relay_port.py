@@ -87,6 +87,11 @@ class RelayPort(HostPort, Generic[R]):
     async def wait_plugged(self) -> bool:
         return await self._inner.wait_plugged()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether transfers that came by this port have not ended."""
+        return bool(self._relays)
+
     # For extensions.
 
     @abstractmethod

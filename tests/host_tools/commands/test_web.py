@@ -124,7 +124,7 @@ def message(page: Page, member: str) -> Any:
 
 
 def test_the_page_is_served_with_its_modules(page: tuple[str, str]) -> None:
-    for name, start in {"": b"<!doctype html>", "host.js": b"//", "main.js": b"//"}.items():
+    for name, start in {"": b"<!doctype html>", "bus.js": b"//", "main.js": b"//"}.items():
         with urlopen(page[1] + name, timeout=TIMEOUT) as answer:
             assert answer.read().startswith(start)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aisrv.monitor.trace.reading import Slice, TraceReader
-from aisrv.monitor.trace.sinks import FileSink, RingSink, Sink
+from aisrv.monitor.trace.sinks import FileSink, MemorySink, RingSink, Sink
 from aisrv.monitor.trace.writer import TraceWriter
 from tests.support.trace_processor import query
 
@@ -118,3 +118,12 @@ def test_a_full_disk_ends_the_trace_and_nothing_else(caplog: pytest.LogCaptureFi
     assert [each.getMessage() for each in caplog.records] == [
         "/dev/full: No space left on device; the trace ends here"
     ]
+
+
+def test_a_ring_in_memory_has_what_a_file_has(tmp_path: Path) -> None:
+    with RingSink(tmp_path / "ring", 1 << 16) as ring:
+        fill(ring, 20_000)
+    with MemorySink(1 << 16) as memory:
+        fill(memory, 20_000)
+    assert b"".join(memory.take()) == (tmp_path / "ring").read_bytes()
+    assert memory.take() == []

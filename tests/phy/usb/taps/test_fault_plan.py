@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phy.usb.taps.fault_plan import TIMED, Chance, Fault, FaultError, FaultKind, FaultPlan, Nth
+from phy.usb.taps.fault_plan import MOST_FAULTS, TIMED, Chance, Fault, FaultError, FaultKind, FaultPlan, Nth
 
 IN, OUT = 0x81, 0x01
 
@@ -139,3 +139,34 @@ def test_faults_of_one_plan_draw_apart() -> None:
 @pytest.mark.parametrize(("probability", "count"), [(0.0, 0), (1.0, 100)])
 def test_probabilities_at_the_ends(probability: float, count: int) -> None:
     assert len(fired(FaultPlan([Fault(FaultKind.DROP, IN, Chance(probability))]), 100)) == count
+
+
+def test_a_fault_that_is_added_counts_from_then_on() -> None:
+    plan = FaultPlan([])
+    assert fired(plan, 5) == []
+    plan.add(Fault(FaultKind.STALL, IN, Nth(2)))
+    assert fired(plan, 5) == [2]
+
+
+def test_faults_that_may_still_come() -> None:
+    once, often = Fault(FaultKind.STALL, IN, Nth(1)), Fault(FaultKind.DROP, OUT, Chance(1))
+    plan = FaultPlan([once])
+    plan.add(often)
+    assert plan.faults == [once, often]
+    assert plan.endpoints == {IN, OUT}
+    assert plan.next(IN) == once
+    assert plan.faults == [often]
+    plan.clear()
+    assert plan.faults == []
+    assert plan.next(OUT) is None
+
+
+def test_no_more_faults_wait_than_a_plan_may_have() -> None:
+    plan, fault = FaultPlan([]), Fault(FaultKind.STALL, IN, Nth(1))
+    for _ in range(MOST_FAULTS):
+        plan.add(fault)
+    with pytest.raises(FaultError, match="64 faults wait already"):
+        plan.add(fault)
+    assert plan.next(IN) == fault
+    plan.add(fault)
+    assert len(plan.faults) == 1

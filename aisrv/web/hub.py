@@ -16,7 +16,7 @@ from aisrv.listeners.failures import Failures
 from aisrv.web.cpu_time import CpuTime
 from aisrv.web.frames import BINARY, TEXT, frame
 from aisrv.web.merge_patch import merge_patch
-from aisrv.web.view import Json, View
+from aisrv.web.view import LONGEST_LINE, Json, View
 
 TICK: Final = 0.05
 """Seconds between two states."""
@@ -31,7 +31,6 @@ _PROGRAM: Final = tuple(map(logging.getLogger, ("aisrv", "phy", "flash_server"))
 GRID: Final = "grid"
 """What a page that shows all devices looks at."""
 LOG_LINES: Final = 500
-LONGEST_LINE: Final = 512
 
 _encode = msgspec.json.Encoder(enc_hook=int).encode
 """Sizes are integers of a class of their own; all else is plain."""

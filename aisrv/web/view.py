@@ -1,7 +1,7 @@
 """What the page's server asks of the devices that it shows and works on, wherever they are.
 
 The members of the objects are those of docs/reference/web-protocol.md. No value in them is None; names are
-cut to `LONGEST`.
+cut to `LONGEST`, lines to `LONGEST_LINE`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,6 +9,8 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 LONGEST: Final = 80
 """Characters of a name."""
+LONGEST_LINE: Final = 512
+"""Characters of a line, such as why a core trapped."""
 MOST_OPERATORS: Final = 64
 """Operators whose times are shown."""
 
@@ -17,9 +19,9 @@ Values: TypeAlias = Mapping[str, str]
 """The fields of a request's query."""
 
 
-def cut(text: str) -> str:
-    """Cut a name to `LONGEST` characters."""
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+def cut(text: str, longest: int = LONGEST) -> str:
+    """Cut a text, by default a name, to a number of characters."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 class View(Protocol):

@@ -168,7 +168,13 @@ def test_a_panel_changes_within_a_second(page: Page, shown: ShownDevices, title:
     raise AssertionError(f"{title} changed after {taken} s")
 
 
+def test_the_chart_of_the_traffic_is_there_at_rest(page: Page) -> None:
+    expect(page.locator(".plot canvas")).to_be_visible()
+    expect(page.locator(".plot .u-legend")).to_contain_text("all channels")
+
+
 def test_what_rests_is_shown_at_rest(page: Page, shown: ShownDevices) -> None:
+    at_rest(page)
     shown.call(run_once)
     shown.call(carry_bytes)
     speed = page.locator(".engine dt", has_text="a second").locator("xpath=following-sibling::dd")

@@ -25,7 +25,7 @@ from aisrv.monitor.web.frame_pictures import frame_picture
 from aisrv.protocol.commands import GPIO_COUNT, GpioMode
 from aisrv.web.pictures import is_picture, tensor_picture
 from aisrv.web.scores import MOST_SCORES, shown_scores
-from aisrv.web.view import MOST_OPERATORS, Json, cut
+from aisrv.web.view import LONGEST_LINE, MOST_OPERATORS, Json, cut
 from aisrv.xcore.counted_chanend import Tokens, counting
 
 MOST_PLANNED: Final = 200
@@ -193,7 +193,8 @@ class DeviceView:
     def _core(self, status: Any) -> Json:  # noqa: ANN401 - a CoreStatus
         peers = " or ".join(dict.fromkeys(peer.name for peer in status.peers))
         on = peers or (self._peer(status.waits_on) if status.state is CoreState.WAITING else "")
-        return {"s": status.state.value, "v": status.verb, "on": cut(on), "trap": cut(status.trap)}
+        trap = cut(status.trap, LONGEST_LINE)
+        return {"s": status.state.value, "v": status.verb, "on": cut(on), "trap": trap}
 
     @lru_cache(1024)  # noqa: B019 - a view lives as long as its device
     def _peer(self, resource: str) -> str:

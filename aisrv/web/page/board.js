@@ -36,7 +36,7 @@ export function makeBoard(board) {
       say(
         note,
         halted.length
-          ? `${halted.length} cores halted: ${halted.map(([place, core]) => `${place} ${core.trap}`).join("; ")}`
+          ? `${halted.length} core${halted.length > 1 ? "s" : ""} halted: ${halted.map(([place, core]) => `${place} ${core.trap}`).join("; ")}`
           : "",
       );
     },

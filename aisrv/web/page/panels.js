@@ -425,7 +425,7 @@ export function makeTraffic(board) {
         data[n + 1].push(value < 1 ? null : value);
         say(cells[names[n]], `${bytes(value)} a second`);
       });
-      while (data[0].length > SECONDS * 4) data.forEach((column) => column.shift());
+      while (data[0][0] < time - SECONDS) data.forEach((column) => column.shift());
       if (plot) plot.setData(data);
       else if (data[0].length > 2) make();
     },

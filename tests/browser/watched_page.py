@@ -30,6 +30,8 @@ class PageOpener:
         )
         self._contexts.append(context)
         page = context.new_page()
+        # Chromium asks playwright for files from now on: it might not yet when a key is pressed.
+        page.on("filechooser", lambda _chooser: None)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("console", lambda message: self.problems.append(message.text))
         page.goto(url)

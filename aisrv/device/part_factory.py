@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from aisrv.sensors.image.frame import FrameSource
     from flash_server.chip.chip import FlashChip
     from flash_server.chip.storage import Storage
+    from phy.jacdac.bus import JacdacBus
     from phy.spi.spi_buffer import SpiBuffer
 
 
@@ -44,6 +45,12 @@ class PartFactory(Protocol):
 
     def spi_buffer(self) -> Callable[..., SpiBuffer]:
         """Return what makes the task between an SPI slave and its engine."""
+
+    def jacdac(self) -> JacdacBus:
+        """Make a Jacdac bus."""
+
+    async def i2c_transfer(self) -> None:
+        """Wait as long as the write of a sensor's register takes."""
 
     def flash_chip(self, spec: FlashSpec, storage: Storage) -> FlashChip:
         """Make a flash chip."""
@@ -75,6 +82,14 @@ class PlainParts(PartFactory):
         from phy.spi.spi_buffer import SpiBuffer
 
         return SpiBuffer
+
+    def jacdac(self) -> JacdacBus:
+        from phy.jacdac.bus import JacdacBus
+
+        return JacdacBus()
+
+    async def i2c_transfer(self) -> None:
+        return
 
     def flash_chip(self, spec: FlashSpec, storage: Storage) -> FlashChip:
         from flash_server.chip.chip import FlashChip

@@ -114,7 +114,7 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
             usb=factory.usb(aisrv_descriptors(board.serial)),
             ignored=IgnoredPackets("usb"),
             spi=None if board.spi is None else factory.spi(),
-            jacdac=None if board.jacdac is None else _jacdac_bus(),
+            jacdac=None if board.jacdac is None else factory.jacdac(),
             spi_memory=SharedMemory(log=None if board.spi is None else logs[board.spi.engine]),
             chips=chips,
             flash_services=[_flash_service(board, number, chip, logs) for number, chip in enumerate(chips)],
@@ -139,12 +139,6 @@ def _flash_service(board: Board, number: int, chip: FlashChip, logs: Sequence[De
             write(line)
 
     return FlashService(divide(chip, board.flashes[number].boot_bytes), log)
-
-
-def _jacdac_bus() -> JacdacBus:
-    from phy.jacdac.bus import JacdacBus
-
-    return JacdacBus()
 
 
 def _exposure(source: FrameSource) -> Exposure:

@@ -109,7 +109,7 @@ def _jacdac(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
         protocol_test=spec.protocol_test,
         resets_after_load=spec.resets_after_load,
     )
-    return partial(jacdac, bus.join("device"), settings, clients, SettingsStore(chips[0]) if chips else None)
+    return partial(jacdac, bus.join_device(), settings, clients, SettingsStore(chips[0]) if chips else None)
 
 
 def _sensor(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
@@ -130,7 +130,8 @@ def _acquire(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
     assert parts.exposure is not None  # noqa: S101 - for the type checker
     registers = SENSOR_MODELS[parts.board.sensor.registers]()
     clients = list(map(AcquireEnds, ends.all("clients"), ends.all("frames")))
-    return partial(acquire, parts.exposure, ImagePath(), registers, clients, ends.one("sensor"))
+    transfer = parts.factory.i2c_transfer
+    return partial(acquire, parts.exposure, ImagePath(), registers, clients, ends.one("sensor"), transfer)
 
 
 def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:

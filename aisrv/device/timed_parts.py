@@ -11,6 +11,7 @@ from aisrv.device.part_factory import PartFactory
 from aisrv.device.time_account import TimeAccount
 from aisrv.inference.timed_engine import TimedInferenceEngine
 from aisrv.inference.timings.laws import FAST_FLASH_BYTE, FLASH_SERVER_BYTE, FLASH_SERVER_LOAD
+from aisrv.xcore.device_costs import I2C_WRITE_TICKS
 from phy.spi.timed_bus import TimedSpiBus
 from phy.usb.timed_bus import TimedUsbBus
 from phy.usb.timed_data import TimedUsbData
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from aisrv.xcore.timeline import Timeline
     from flash_server.chip.storage import Storage
     from flash_server.chip.timed_chip import ReadClocks, TimedChip
+    from phy.jacdac.timed_bus import TimedJacdacBus
     from phy.spi.timed_buffer import TimedSpiBuffer
 
 
@@ -59,11 +61,19 @@ class TimedParts(PartFactory):
 
         return partial(TimedSpiBuffer, self._timeline)
 
+    def jacdac(self) -> TimedJacdacBus:
+        from phy.jacdac.timed_bus import TimedJacdacBus
+
+        return TimedJacdacBus(self._runtime)
+
+    async def i2c_transfer(self) -> None:
+        await self._timeline.wait_until(self._timeline.now() + self._timeline.clocks(I2C_WRITE_TICKS))
+
     def flash_chip(self, spec: FlashSpec, storage: Storage) -> TimedChip:
         from flash_server.chip.timed_chip import TimedChip
 
         clocks = read_clocks(self._board.flash_path, self._board.core_clock_mhz)
-        chip = TimedChip(spec.part, storage, self._timeline, clocks, clock_hz=spec.clock_hz, width=spec.width)
+        chip = TimedChip(spec.part, storage, self._runtime, clocks, clock_hz=spec.clock_hz, width=spec.width)
         self._account.chips.append(chip)
         return chip
 

@@ -5,7 +5,7 @@ each frame in the memory that both share; `acquire` answers clients, also during
 all clients that wait for it. Protocol: `aisrv.sensors.acquire_channel`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 from aisrv.protocol.commands import FrameRegion, RegisterWrite, Status
@@ -40,6 +40,9 @@ class ImagePath(Protocol):
 
     def to_gray(self, frame: RawFrame, region: FrameRegion) -> bytes:
         """Return gray, height * width bytes."""
+
+
+Transfer = Callable[[], Awaitable[None]]
 
 
 class SensorModel(I2cDevice, Protocol):
@@ -89,12 +92,14 @@ async def acquire(
     registers: SensorModel | None,
     clients: Sequence[AcquireEnds],
     c: ChanEnd,
+    i2c_transfer: Transfer | None = None,
 ) -> None:
     """Serve the clients until cancelled; `c` is the channel to the `sensor` core.
 
     `registers` is on the I2C bus and shapes every frame; without it nothing acknowledges on the bus.
+    `i2c_transfer` waits as long as the write of a register takes.
     """
-    await AcquireTask(exposure, image_path, registers, clients, c).run()
+    await AcquireTask(exposure, image_path, registers, clients, c, i2c_transfer).run()
 
 
 class AcquireTask:
@@ -107,8 +112,10 @@ class AcquireTask:
         registers: SensorModel | None,
         clients: Sequence[AcquireEnds],
         c: ChanEnd,
+        i2c_transfer: Transfer | None = None,
     ) -> None:
         self._exposure = exposure
+        self._i2c_transfer = i2c_transfer
         self._frame = exposure.frame
         self._image_path = image_path
         self._registers = registers
@@ -153,6 +160,8 @@ class AcquireTask:
         if command == AcquireCommand.EXPOSE:
             await self._expose(client)
             return b""
+        if command == AcquireCommand.SET_I2C and self._i2c_transfer is not None:
+            await self._i2c_transfer()
         handler = _HANDLERS.get(command)
         if handler is None:
             raise AcquireError(Status.ERROR_BAD_CMD, f"the acquire task does not know command {command}")

@@ -46,6 +46,10 @@ SPI_IDLE_TICKS: Final = 20
 SPI_SETUP_TICKS: Final = 10
 SPI_HOLD_TICKS: Final = 10
 """Chip select high before a transaction, low before its first clock and after its last: the least."""
+JACDAC_BYTE_TICKS: Final = 1_000
+"""A byte on a Jacdac bus: 10 bits at 1 Mbaud (Jacdac's protocol)."""
+I2C_WRITE_TICKS: Final = 29_000
+"""The write of a sensor's register: 29 bits at 100 kbit/s. Estimate: its clock is not published."""
 LOAD_TICKS: Final = 5760
 """Initialization and planning of a model, for each operator. Estimate: (99,717 + 171,000) ticks of vww with
 47 operators (XMOS ai_tools, app_profiling README)."""

@@ -10,6 +10,7 @@ from typing import Final
 
 import trio
 
+from aisrv.xcore.mutex import Mutex
 from flash_server.chip.nor import COMMANDS, PROGRAMS, READS, Nor, StatusBit, Watcher
 from flash_server.chip.part import CLOCK_HZ, SECTOR_ERASE, WIDTH, FlashPart
 from flash_server.chip.storage import Storage
@@ -52,7 +53,11 @@ class FlashChip:
         self._now = now
         self._busy_until = 0.0
         self._operations = 0
-        self._bus: Final = trio.Lock()
+        self._bus: Final = self._make_lock()
+
+    def _make_lock(self) -> trio.Lock | Mutex:
+        """Make what holds the chip's wires for one user at a time."""
+        return trio.Lock()
 
     # The firmware's verbs. Each waits until the chip is idle. Cancelled, it was done whole or not at all.
 

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Final
 
 from aisrv.xcore.clock import TICKS_PER_SECOND
-from aisrv.xcore.timeline import Timeline
+from aisrv.xcore.mutex import Mutex
+from aisrv.xcore.timed_runtime import TimedRuntime
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.nor import READS
 from flash_server.chip.part import FlashPart
@@ -25,19 +26,23 @@ class TimedChip(FlashChip):
         self,
         part: FlashPart,
         storage: Storage,
-        timeline: Timeline,
+        runtime: TimedRuntime,
         read_clocks: ReadClocks,
         *,
         clock_hz: int,
         width: int,
     ) -> None:
+        self._runtime: Final = runtime
         super().__init__(
             part, storage, clock_hz=clock_hz, width=width, pace=self._let_pass, now=self._seconds
         )
-        self._timeline: Final = timeline
+        self._timeline: Final = runtime.timeline
         self._read_clocks: Final = read_clocks
         self.clocks = 0
         """Clocks of a core of all reads, programs and erasures so far."""
+
+    def _make_lock(self) -> Mutex:
+        return Mutex(self._runtime, "flash chip")
 
     async def _clock(self, opcode: int, size: int) -> None:
         if opcode in READS.values():

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 import trio
 
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.tokens import WORD_BYTES
 from aisrv.xcore.verb import Steps
 from flash_server import transaction
@@ -58,6 +59,11 @@ class FlashChannel:
         self._c = c
         self._open = False  # a transaction is
         self._given_up = False  # one was given up, for which the server still owes ACK and END
+
+    @property
+    def runtime(self) -> Runtime:
+        """Runtime that all resources of its node share."""
+        return self._c.runtime
 
     # An engine's commands.
 

@@ -37,7 +37,7 @@ class BusPeer:
             self.lost += 1
             return
         self._queue.append((frame, sender))
-        self._arrived.set()
+        self._notify()
 
     def watch_departures(self) -> None:
         """Receive an empty frame when another peer leaves the bus, after its last one."""
@@ -46,11 +46,25 @@ class BusPeer:
     def take_departure(self, other: "BusPeer") -> None:
         if self._watches_departures:
             self._queue.append((b"", other))
-            self._arrived.set()
+            self._notify()
 
     def wake(self) -> None:
         """Let `receive` return, maybe without a frame."""
+        self._notify()
+
+    def _notify(self) -> None:
         self._arrived.set()
+
+    def _take(self, most: int) -> list[tuple[bytes, "BusPeer"]]:
+        return [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
+
+    async def receive_until(
+        self, deadline: float | None, most: int = QUEUE_FRAMES
+    ) -> list[tuple[bytes, "BusPeer"]]:
+        """`receive_with_senders`, up to a time of Trio's clock; none where that comes first."""
+        with trio.move_on_at(float("inf") if deadline is None else deadline):
+            return await self.receive_with_senders(most)
+        return []
 
     async def receive(self, most: int = QUEUE_FRAMES) -> list[bytes]:
         """Wait for frames and return up to `most` of them."""
@@ -59,9 +73,8 @@ class BusPeer:
     async def receive_with_senders(self, most: int = QUEUE_FRAMES) -> list[tuple[bytes, "BusPeer"]]:
         """Like `receive`, each frame with its sender; see `watch_departures`."""
         await self._arrived.wait()
-        queue = self._queue
-        frames = [queue.popleft() for _ in range(min(most, len(queue)))]
-        if not queue:
+        frames = self._take(most)
+        if not self._queue:
             self._arrived = trio.Event()
         return frames
 
@@ -84,6 +97,10 @@ class JacdacBus:
         peer = BusPeer(self, name)
         self._peers.append(peer)
         return peer
+
+    def join_device(self) -> BusPeer:
+        """Add the device."""
+        return self.join("device")
 
     def forward(self, frame: bytes, sender: BusPeer) -> None:
         for peer in self._peers:

@@ -4,17 +4,18 @@ Each engine has two tasks here: one runs jobs in order, one takes the engine's n
 for neither.
 """
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
-
-import trio
 
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import MODEL_CHANGED, get_command, set_command, take_notification
 from aisrv.protocol.memory_map import MemoryMap
 from aisrv.protocol.tensor_descriptions import TensorDescriptions
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.mutex import Mutex
+from aisrv.xcore.signal import Signal
 from aisrv.xcore.tokens import WORD_BYTES
 from phy.jacdac.engine_jobs import BootJob, Job, LoadJob, LoadResult, ModelState, RunJob, RunResult
 
@@ -55,14 +56,15 @@ class EngineClient:
         self._commands = commands
         self._changes = changes
         self._store = store
-        self._jobs: trio.MemorySendChannel[Job]
-        self._jobs, self._waiting = trio.open_memory_channel[Job](float("inf"))
+        self._jobs: deque[Job] = deque()
+        self._submitted = Signal(commands.runtime, "jobs of a Model Runner")
         self._changed = False
-        self._lock = trio.Lock()  # of the channel end
+        self._lock = Mutex(commands.runtime, f"client at {commands.name}")
 
     def submit(self, job: Job) -> None:
         """Queue a job. Model Runners bound how many there can be."""
-        self._jobs.send_nowait(job)
+        self._jobs.append(job)
+        self._submitted.set()
 
     async def describe(self) -> ModelState:
         """Ask for the engine's model and its room for one."""
@@ -71,14 +73,19 @@ class EngineClient:
 
     async def run(self, post: Post) -> None:
         """Run jobs until cancelled; results go to `post`."""
-        async for job in self._waiting:
-            match job:
-                case LoadJob():
-                    post(partial(job.done, await self._load(job.model)))
-                case BootJob():
-                    post(partial(job.done, await self._boot()))
-                case RunJob():
-                    await self._infer(post, job)
+        while True:
+            await self._submitted.wait()
+            while self._jobs:
+                await self._carry_out(self._jobs.popleft(), post)
+
+    async def _carry_out(self, job: Job, post: Post) -> None:
+        match job:
+            case LoadJob():
+                post(partial(job.done, await self._load(job.model)))
+            case BootJob():
+                post(partial(job.done, await self._boot()))
+            case RunJob():
+                await self._infer(post, job)
 
     async def watch(self, post: Post, listener: ModelListener) -> None:
         """Report models that other clients set, by `post`, until cancelled."""
@@ -110,7 +117,7 @@ class EngineClient:
             return await self._result(await set_command(self._commands, Command.SET_MODEL_ARENA_FLASH))
 
     async def _result(self, status: Status) -> LoadResult:
-        await trio.lowlevel.checkpoint()  # the notification of this change came before its status
+        await self._commands.runtime.let_others_run()  # for the notification, which came before the status
         self._changed = False
         error = "" if status is Status.OKAY else await self._last_words()
         return LoadResult(await self._describe(), error)

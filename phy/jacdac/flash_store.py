@@ -8,10 +8,12 @@ sector of the data partition, as long as the image leaves that free: "jdsa", u16
 import binascii
 import logging
 import struct
+from collections import deque
 from typing import Final
 
-import trio
-
+from aisrv.xcore.mutex import Mutex
+from aisrv.xcore.runtime import Runtime
+from aisrv.xcore.signal import Signal
 from flash_server.client.flash_channel import FlashChannel
 from flash_server.errors import FlashError, LayoutError, NoImageError
 from flash_server.image.build import DataPartition, EngineImage
@@ -22,6 +24,8 @@ from flash_server.image.parse import parse
 logger = logging.getLogger(__name__)
 
 SECTOR: Final = 4096
+MOST_SETTINGS: Final = 16
+"""Settings that wait to be written."""
 FIRST_BYTES: Final = 8
 """Bytes of a model that are written last."""
 ALIGNMENT: Final = 16
@@ -42,7 +46,12 @@ class ChipStore:
         self._engines = engines
         self.image_bytes: Final = max(data_bytes - SECTOR, 0)
         """Bytes for images: all but the last sector."""
-        self._lock = trio.Lock()
+        self._lock = Mutex(flash.runtime, "the data partition")
+
+    @property
+    def runtime(self) -> Runtime:
+        """Runtime that all resources of its node share."""
+        return self._flash.runtime
 
     async def replace_model(self, engine: int, model: bytes) -> None:
         """Store a model, or delete it if `model` is empty. Raises FlashError."""
@@ -131,15 +140,16 @@ class SettingsStore:
 
     def __init__(self, chip: ChipStore) -> None:
         self._chip = chip
-        self._latest: trio.MemorySendChannel[bytes]
-        self._latest, self._changes = trio.open_memory_channel[bytes](16)
+        self._latest: deque[bytes] = deque()
+        self._kept = Signal(chip.runtime, "inputs of the Sensor Aggregator")
 
     def keep(self, data: bytes) -> None:
         """Queue a setting to be written; dropped if many wait."""
-        try:
-            self._latest.send_nowait(data)
-        except trio.WouldBlock:
+        if len(self._latest) >= MOST_SETTINGS:
             logger.warning("Sensor Aggregator: the flash is too slow, inputs are not kept")
+            return
+        self._latest.append(data)
+        self._kept.set()
 
     async def read(self) -> bytes:
         """Return the stored setting; empty if there is none."""
@@ -151,11 +161,13 @@ class SettingsStore:
 
     async def run(self) -> None:
         """Write settings until cancelled."""
-        async for data in self._changes:
-            try:
-                await self._chip.write_setting(data)
-            except FlashError as error:
-                logger.warning("Sensor Aggregator: the inputs are not kept: %s", error)
+        while True:
+            await self._kept.wait()
+            while self._latest:
+                try:
+                    await self._chip.write_setting(self._latest.popleft())
+                except FlashError as error:
+                    logger.warning("Sensor Aggregator: the inputs are not kept: %s", error)
 
 
 def _without_padding(part: Part, data: bytes | memoryview | None) -> bytes | memoryview | None:

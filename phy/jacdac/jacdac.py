@@ -118,9 +118,8 @@ async def _serve(
     while True:
         device.timers.advance(clock.now)
         deadline = device.timers.next_deadline
-        frames: list[tuple[bytes, BusPeer]] = []
-        with trio.move_on_at(float("inf") if deadline is None else clock.time_of(deadline)):
-            frames = await peer.receive_with_senders(FRAMES_A_TURN)
+        until = None if deadline is None else clock.time_of(deadline)
+        frames = await peer.receive_until(until, FRAMES_A_TURN)
         device.timers.advance(clock.now)
         while answers:
             answers.popleft()()

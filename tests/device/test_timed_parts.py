@@ -7,6 +7,7 @@ import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 import trio
@@ -15,10 +16,13 @@ from msgspec.structs import replace as changed
 from aisrv import digits
 from aisrv.analysis.profile.end_to_end import LIKELY, Link, Workload, spi, usb
 from aisrv.board import Board, FlashPath, SensorSpec
+from aisrv.board.catalog import find_board
+from aisrv.board.toml_file import read_board
 from aisrv.device.device import Device, open_device
 from aisrv.device.timed_parts import read_clocks
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command, Status
+from phy.usb.timed_bus import TimedUsbBus
 from tests.support import mlperf_tiny
 from tests.support.amounts import some
 from tests.support.device_time import SpiHost, UsbHost, on_virtual_time, ticks, timed_device, workload
@@ -183,3 +187,31 @@ def test_a_master_sees_sensing_until_the_frame_is_due() -> None:
     seen, taken = on_virtual_time(main)
     assert set(seen) == {Status.BUSY | Status.SENSING}
     assert 90_000 < taken < 110_000  # the second frame is due 100,000 ticks after the first
+
+
+def test_a_register_of_the_sensor_takes_29_bits_of_i2c() -> None:
+    async def main() -> int:
+        async with timed_device(board=find_board("camera")) as device:
+            host, begun = UsbHost(device), ticks(device)
+            await host.set(Command.START_ACQUIRE_SET_I2C, b"\x10\x01\x40")
+            await host.read(Command.GET_ID)
+            first = ticks(device) - begun
+            begun = ticks(device)
+            await host.set(Command.SET_OUTPUT_GPIO_EN, b"\0")
+            await host.read(Command.GET_ID)
+            return first - (ticks(device) - begun)
+
+    # At 100 kbit/s; the rest is the way to the task of the sensor and back.
+    assert on_virtual_time(main) in range(29_000, 30_000)
+
+
+def test_a_board_s_file_says_that_it_is_in_device_time(tmp_path: Path) -> None:
+    (tmp_path / "board.toml").write_text("[node]\ndevice_time = true\n")
+    board = read_board(tmp_path / "board.toml")
+    assert board.device_time
+
+    async def main() -> type:
+        async with open_device(board, runner=inline) as device:
+            return type(device.usb)
+
+    assert on_virtual_time(main) is TimedUsbBus

@@ -334,7 +334,7 @@ async def test_nobody_waits_for_the_flash_server_of_a_device_that_has_failed(fai
     async with failing(board, Board(serial="LAB-2")) as service:
         device, (_, reload) = service.ports.devices[0], service.ports.flashes[0]
         await reload()  # the server is there
-        device.flashes[0]._bus.acquire_nowait()  # the server will wait for the chip
+        await device.flashes[0]._bus.acquire()  # the server will wait for the chip
         if fails_first:
             told[0].set()
             await device.usb.wait_unplugged()

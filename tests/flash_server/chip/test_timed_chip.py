@@ -26,7 +26,7 @@ def ticks_of(verbs: Callable[[TimedChip], Awaitable[object]]) -> int:
             chip = TimedChip(
                 PART,
                 storage,
-                node.runtime.timeline,
+                node.runtime,
                 lambda size: 3001 + 10 * size,
                 clock_hz=CLOCK_HZ,
                 width=WIDTH,

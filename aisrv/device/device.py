@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
     from aisrv.sensors.image.frame import FrameSource
+    from flash_server.chip.partitions import DataImage
     from flash_server.chip.storage import Storage
     from flash_server.client.flash_channel import FlashChannel
     from flash_server.client.xip import XipWindow
@@ -77,6 +78,7 @@ class Device:
         self.time_account: Final = parts.factory.account
         """What its time was spent on; None without device time."""
         self._windows = _flash_channels(program.all("windows"))
+        self._flash_services = parts.flash_services
 
     def fail(self) -> None:
         """Leave all buses for good; for whoever stopped its tasks."""
@@ -97,6 +99,10 @@ class Device:
         if not self._windows:
             raise WindowError("the board has no flash: there is nothing to open a window on")
         return await open_window(self._windows[engine], part or Part.XIP, self.board.engines[engine].cache)
+
+    def flash_image(self, chip: int = 0) -> "DataImage | None":
+        """Return the headers that the server of a flash chip has read last; None where it found no image."""
+        return self._flash_services[chip].found
 
     async def reload_flash(self, chip: int = 0) -> None:
         """Have the server of a flash chip read it again, as a programmer may have changed it.

@@ -104,6 +104,11 @@ class FlashService:
         self._image, self._fault = None, fault
 
     @property
+    def found(self) -> DataImage | None:
+        """The image that was read last; None where that was none."""
+        return self._image
+
+    @property
     def image(self) -> DataImage:
         """Image; raises RequestFailed if there is none."""
         if self._image is None:

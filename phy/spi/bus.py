@@ -85,6 +85,8 @@ class SpiBus:
         self._slave: Waiter[None] = Waiter()
         self._selected = False  # once all that is pending is done
         self._has_failed = False
+        self.clocked = 0
+        """Bytes that were clocked so far, as many each way."""
 
     # The master's side.
 
@@ -132,6 +134,7 @@ class SpiBus:
 
     def answer(self, message: PendingMessage, miso: list[bytes]) -> None:
         """End a message with the bytes on MISO."""
+        self.clocked += sum(map(len, miso))
         message.master.wake(miso)
 
 

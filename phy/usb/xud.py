@@ -44,6 +44,8 @@ class _Endpoint(ABC, Generic[R]):
         self._halted = False
         self._reset = False
         self._moved = 0  # bytes, since other tasks last had a turn
+        self.crossed = 0
+        """Bytes that have crossed so far."""
 
     @property
     def halted(self) -> bool:
@@ -206,6 +208,7 @@ class OutEndpoint(_Endpoint[OutUrb]):
                 break
             short = urb.ends_transfer
             ended.append(urbs.popleft())
+        self.crossed += size
         if not size and not short:
             return None, ended
         return Packets(parts[0] if len(parts) == 1 else b"".join(parts), short=short), ended
@@ -258,6 +261,7 @@ class InEndpoint(_Endpoint[InUrb]):
             self._sending = False  # the usual case: a short packet ends the transfer and the first URB
             urb = urbs.popleft()
             urb.put(self._data)
+            self.crossed += size
             self._end(urb, _OKAY)
             return
         while urbs and self._sending:
@@ -271,6 +275,7 @@ class InEndpoint(_Endpoint[InUrb]):
                 continue
             urb.put(self._data[self._offset : self._offset + count])
             self._offset += count
+            self.crossed += count
             ended = count % PACKET_SIZE != 0
             if not ended and count == left and self._zero_packet_due and (count < room or not urb.length):
                 self._zero_packet_due = False

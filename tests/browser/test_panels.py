@@ -181,5 +181,5 @@ def test_what_rests_is_shown_at_rest(page: Page, shown: ShownDevices) -> None:
     expect(traffic(page, "USB")).not_to_have_text("0 B a second")
     at_rest(page)
     expect(traffic(page, "USB")).to_have_text("0 B a second")
-    expect(page.get_by_text("over USB").locator("xpath=following-sibling::dd")).to_have_text("0 B/s")
+    expect(page.get_by_text("USB to the device").locator("xpath=following-sibling::dd")).to_have_text("0 B/s")
     expect(speed).to_have_text("0.0")

@@ -21,6 +21,7 @@ from aisrv.monitor.cell_texts import errors as name_errors
 from aisrv.monitor.snapshot import core_status
 from aisrv.monitor.values import CoreState
 from aisrv.monitor.web.bench import Bench
+from aisrv.monitor.web.flash_segments import shown_segments
 from aisrv.monitor.web.frame_pictures import frame_picture
 from aisrv.protocol.commands import GPIO_COUNT, GpioMode
 from aisrv.web.pictures import is_picture, tensor_picture
@@ -71,6 +72,7 @@ class DeviceView:
         self._open = ExitStack()
         self._seen = [_Seen(device, number) for number in range(len(device.engines))]
         self._models: dict[int, tuple[object, Json]] = {}
+        self._images: dict[int, tuple[object, list[list[object]]]] = {}
         self._peers: dict[str, str] = {}
         self._curves: dict[tuple[tuple[int, str], ...], list[int]] = defaultdict(list)
         for number, (link, channel) in enumerate(zip(self._plan.links, device.channels, strict=True)):
@@ -158,7 +160,10 @@ class DeviceView:
                 str(number): sum(map(self._tokens, links))
                 for number, links in enumerate(self._curves.values())
             },
+            "usb": [device.usb.out_endpoint.crossed, device.usb.in_endpoint.crossed],
+            "spi": 0 if device.spi is None else device.spi.clocked,
             "engines": {str(n): self._engine(n, engine) for n, engine in enumerate(device.engines)},
+            "flash": {str(number): self._flash(number) for number in range(len(device.flashes))},
             "deadlock": "" if deadlock is None else deadlock.path,
             "ignored": device.ignored.count,
             "plugged": not device.usb.has_failed,
@@ -204,6 +209,14 @@ class DeviceView:
     def _tokens(self, link: int) -> int:
         channel, tokens = self.device.channels[link], self._tokens_output
         return tokens[channel.a.resource_id] + tokens[channel.b.resource_id]
+
+    def _flash(self, number: int) -> list[list[object]]:
+        image = self.device.flash_image(number)
+        known = self._images.get(number)
+        if known is None or known[0] is not image:
+            boot = self.device.board.flashes[number].boot_bytes
+            known = self._images[number] = (image, [] if image is None else shown_segments(image, boot))
+        return known[1]
 
     def _engine(self, number: int, engine: AIEngine) -> Json:
         inference, gpio = engine.inference, engine.gpio

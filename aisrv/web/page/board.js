@@ -301,8 +301,8 @@ function parts(board, byTask) {
     const core = byTask[`${tile} ${task}`];
     if (core) found.push({ core, name, sub, rate, tile });
   };
-  add(board.usb, "usb_data", "USB host", "bulk", port("usb_data"));
-  if (board.spi >= 0) add(board.spi, "spi_slave", "SPI master", "mode 0", port("spi_slave"));
+  add(board.usb, "usb_data", "USB host", "bulk", ({ ports }) => ports.usb[0] + ports.usb[1]);
+  if (board.spi >= 0) add(board.spi, "spi_slave", "SPI master", "mode 0", ({ ports }) => ports.spi);
   if (board.sensor.w)
     add(board.sensor.tile, "sensor", "Sensor", `${board.sensor.w}×${board.sensor.h}`, port("sensor"));
   for (const [n, flash] of Object.entries(board.flash))

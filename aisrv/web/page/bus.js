@@ -17,7 +17,7 @@ export function makeBus(board, act) {
   const does = (text, name) => button(text, async () => tell(text, await act(name)));
   const pull = does("Pull the cable", "unplug"),
     put = does("Plug it in", "plug"),
-    figures = facts({ to: "over USB", ignored: "packets that were no command" }),
+    figures = facts({ out: "USB to the device", in: "USB to the host", ignored: "packets that were no command" }),
     bench = board.bench ? makeBench(act, tell) : null;
   return {
     section: card(
@@ -31,7 +31,7 @@ export function makeBus(board, act) {
     ),
     show(state, rates) {
       if (!inside) return;
-      say(figures.to, `${bytes(rates.tasks.usb_data ?? 0)}/s`);
+      [figures.out, figures.in].forEach((figure, n) => say(figure, `${bytes(rates.ports.usb[n])}/s`));
       say(figures.ignored, count(state.ignored));
       const [works, rests] = state.plugged ? [pull, put] : [put, pull];
       works.disabled = false;

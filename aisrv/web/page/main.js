@@ -176,17 +176,18 @@ function show() {
   past.push({
     t,
     links: { ...state.links },
+    ports: { usb: state.usb ?? 0, spi: state.spi ?? 0 },
     n: Object.fromEntries(Object.entries(state.engines).map(([n, engine]) => [n, engine.n])),
   });
   while (past.length > 2 && past[1].t < t - 1) past.shift();
-  const rates = { links: perSecond((each) => each.links), tasks: {} },
+  const rates = { links: perSecond((each) => each.links), ports: perSecond((each) => each.ports), tasks: {} },
     speed = perSecond((each) => each.n);
   for (const [id, rate] of Object.entries(rates.links))
     for (const [, task] of [links[id].a, links[id].b]) rates.tasks[task] = (rates.tasks[task] ?? 0) + rate;
   panels.board?.show(state, rates);
   for (const [n, engine] of Object.entries(state.engines)) panels.engines[n].show(engine, speed[n]);
   panels.timings.show(state.engines);
-  panels.memory?.show(state.engines);
+  panels.memory?.show(state.engines, state.flash);
   panels.traffic?.show(t, rates);
   panels.bus.show(state, rates);
   const halted = Object.entries(state.cores)

@@ -246,25 +246,34 @@ export function makeMemory(board) {
   let shown = null;
   return {
     section,
-    show(engines) {
-      const key = Object.values(engines)
-        .map((each) => JSON.stringify([each.model.bytes, each.model.head]))
-        .join();
+    show(engines, flash) {
+      const models = Object.entries(engines).map(([n, { model }]) => [n, model]),
+        key = JSON.stringify([models.map(([, model]) => [model.bytes, model.head]), flash]);
       if (key === shown) return;
       shown = key;
       box.replaceChildren(
-        ...Object.entries(engines).flatMap(([n, { model }]) =>
-          board.engines[n].arena ? arena(n, board.engines[n], model) : [],
-        ),
-        ...Object.entries(board.flash).map(([n, flash]) =>
-          bar(`flash ${n}, ${flash.part}`, flash.size, [
-            ["boot", 0, flash.boot, 3],
-            ["data", flash.boot, flash.size - flash.boot, 4],
-          ]),
-        ),
+        ...models.flatMap(([n, model]) => (board.engines[n].arena ? arena(n, board.engines[n], model) : [])),
+        ...Object.entries(board.flash).flatMap(([n, chip]) => flashMap(n, chip, flash[n])),
       );
     },
   };
+}
+
+function flashMap(n, { part, size, boot }, segments) {
+  const data = segments.length
+    ? segments.map(([name, offset, bytes], at) => [name, offset, bytes, at + 4])
+    : [["data", boot, size - boot, 4]];
+  return map(`flash ${n}, ${part}`, size, [["boot", 0, boot, 3], ...data]);
+}
+
+// A bar of pieces of memory, each a name, an offset, its bytes and the number of its color; and a legend.
+function map(title, size, pieces) {
+  const legend = pieces.map(([name, , bytes, at]) => {
+    const dot = el("i");
+    dot.style.background = color(at);
+    return el("span", {}, dot, `${name} ${kib(bytes)}`);
+  });
+  return [bar(title, size, pieces), el("p", { class: "legend" }, ...legend)];
 }
 
 function bar(title, size, pieces) {
@@ -301,16 +310,7 @@ function arena(n, engine, model) {
         ["interpreter", ...model.tail, 2],
       ]
     : [];
-  const legend = el(
-    "p",
-    { class: "legend" },
-    ...pieces.map(([name, , size, at]) => {
-      const dot = el("i");
-      dot.style.background = color(at);
-      return el("span", {}, dot, `${name} ${kib(size)}`);
-    }),
-  );
-  const parts = [bar(`engine ${n}, arena`, engine.arena, pieces), legend];
+  const parts = map(`engine ${n}, arena`, engine.arena, pieces);
   if (model.plan?.length) {
     const steps = Math.max(...model.plan.map((each) => each[1])) + 1,
       high = Math.max(...model.plan.map((each) => each[2] + each[3]));
@@ -344,11 +344,8 @@ function arena(n, engine, model) {
 }
 
 export function makeTraffic(board) {
-  const tasks = { usb_data: "USB", spi_slave: "SPI" },
-    held = Object.keys(tasks).filter((task) =>
-      Object.values(board.tiles).some((tile) => tile.tasks.includes(task)),
-    );
-  const names = [...held.map((task) => tasks[task]), "all channels"],
+  const names = ["USB", ...(board.spi < 0 ? [] : ["SPI"]), "all channels"],
+    sum = (numbers) => numbers.reduce((a, b) => a + b, 0),
     box = el("div", { class: "plot" }),
     table = el("table", { class: "vh" }, el("caption", {}, "Traffic in the last second")),
     cells = {};
@@ -416,10 +413,8 @@ export function makeTraffic(board) {
     show(time, rates) {
       if (time < due) return;
       due = time + 0.25;
-      const now = [
-        ...held.map((task) => rates.tasks[task] ?? 0),
-        Object.values(rates.links).reduce((a, b) => a + b, 0),
-      ];
+      const { usb, spi } = rates.ports,
+        now = [sum(usb), ...(board.spi < 0 ? [] : [spi]), sum(Object.values(rates.links))];
       data[0].push(time);
       now.forEach((value, n) => {
         data[n + 1].push(value < 1 ? null : value);

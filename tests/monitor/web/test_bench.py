@@ -86,12 +86,11 @@ async def test_a_trace_has_what_cores_and_hosts_did_meanwhile(tmp_path: Path) ->
         await host.read(64)
         trace = bench.stop_trace()
         assert not bench.traces
-        await host.write(bytes((Command.GET_SPEC,)) + bytes(2))
+        await host.write(bytes((Command.GET_STATUS,)) + bytes(2))
         await host.read(64)
     names = [each.name for each in slices(trace, tmp_path)]
     assert names.count("START_INFER") == 1
-    assert "bulk OUT" in names
-    assert "GET_SPEC" not in names
+    assert (names.count("bulk OUT"), names.count("bulk IN")) == (5, 1)
 
 
 async def test_nothing_is_left_of_a_trace() -> None:

@@ -28,6 +28,13 @@ async def test_message_of_several_transactions_answers_each() -> None:
         assert await device.bus.message(transfers) == [bytes(3) + spi.ID, b"", shown(0)]
 
 
+async def test_bytes_are_counted_as_they_are_clocked() -> None:
+    async with spi_device() as device:
+        before = device.bus.clocked
+        await device.bus.message([SpiTransfer(bytes(7)), SpiTransfer(b""), SpiTransfer(bytes(5))])
+        assert device.bus.clocked == before + 12
+
+
 async def test_message_of_no_transfers_answers_none() -> None:
     async with spi_device() as device:
         assert await device.bus.message([]) == []

@@ -74,6 +74,15 @@ async def test_write_is_done_with_its_last_packet_not_before(out: OutEndpoint) -
     assert states == [[], [], [], [(OKAY, 1025)]]
 
 
+async def test_bytes_from_the_host_are_counted_as_they_are_taken(out: OutEndpoint) -> None:
+    Out(out, pattern(1200))
+    assert out.crossed == 0
+    taken = len((await out.get_buffer(512)).data)
+    assert out.crossed == taken == 512
+    await out.get_buffer(2048)
+    assert out.crossed == 1200
+
+
 async def test_limit_splits_a_request(out: OutEndpoint) -> None:
     host = Out(out, pattern(1025))
     first = await out.get_buffer(1024)
@@ -237,6 +246,19 @@ async def test_request_with_room_gets_the_transfer_up_to_its_short_packet(
     host = In(into, 2048)
     await into.set_buffer(pattern(size))
     assert host.ended == [(OKAY, pattern(size))]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_bytes_to_the_host_are_counted_as_it_takes_them(into: InEndpoint, size: int) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(into.set_buffer, pattern(size))
+        await wait_all_tasks_blocked()
+        assert into.crossed == 0
+        In(into, 2048)
+    assert into.crossed == size
+    In(into, 64)
+    await into.set_buffer(b"abc")
+    assert into.crossed == size + 3
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -25,6 +25,7 @@ from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
 from aisrv.xcore.timed_classes import TIMED
 from aisrv.xcore.tokens import Control, Run
 from aisrv.xcore.trace import TracedEnd, Tracer
+from aisrv.xcore.traps import Trap
 
 
 class Traced(Tracer):
@@ -114,6 +115,23 @@ async def test_a_verb_that_waits_meanwhile_goes_on() -> None:
         with counting((a, b), tokens):
             await take_word(b, 7)
     assert tokens == {a.resource_id: 5, b.resource_id: 2}  # the first END was output before
+
+
+async def test_an_end_without_a_destination_traps_as_ever() -> None:
+    tokens: Tokens = Counter()
+
+    async def take(c: ChanEnd) -> None:
+        with pytest.raises(Trap, match="no destination"):
+            await chan_in_word(c)
+
+    async with open_node() as node, trio.open_nursery() as nursery:
+        a, b = node.tiles[0].allocate_chanend(), node.tiles[1].allocate_chanend()
+        a.setd(b)
+        with counting((a, b), tokens):
+            nursery.start_soon(take, b)
+            await wait_all_tasks_blocked()
+            await a.outct(Control.END)
+    assert tokens == {a.resource_id: 1}
 
 
 STEPS = st.lists(

@@ -154,11 +154,15 @@ class HttpRequest:
         await self._stream.send_all(b"".join(self._http.send(part) or b"" for part in parts))
 
     async def upgrade(
-        self, kind: "type[Message[Any]]" = BytesMessage, largest: int = LARGEST_MESSAGE
+        self,
+        kind: "type[Message[Any]]" = BytesMessage,
+        largest: int = LARGEST_MESSAGE,
+        others: CloseReason | None = None,
     ) -> "WebSocket":
         """Accept the request as a WebSocket whose peer sends messages of a kind, of `largest` bytes at most.
 
-        Raises Refused if it does not ask for one.
+        One of the other kind closes it with the reason `others`; None drops it. Raises Refused if it does not
+        ask for one.
         """
         key = self.headers.get(b"sec-websocket-key", b"")
         words = {word.strip().lower() for word in self.headers.get(b"connection", b"").split(b",")}
@@ -180,14 +184,22 @@ class HttpRequest:
         ]
         answer = h11.InformationalResponse(status_code=SWITCHING, headers=headers)
         await self._stream.send_all(self._http.send(answer) or b"")
-        return WebSocket(self._stream, bytes(self._http.trailing_data[0]), kind, largest)
+        return WebSocket(self._stream, bytes(self._http.trailing_data[0]), kind, largest, others)
 
 
 class WebSocket:
     """Messages between a peer and the server."""
 
-    def __init__(self, stream: PeerStream, rest: bytes, kind: "type[Message[Any]]", largest: int) -> None:
+    def __init__(
+        self,
+        stream: PeerStream,
+        rest: bytes,
+        kind: "type[Message[Any]]",
+        largest: int,
+        others: CloseReason | None,
+    ) -> None:
         """Use `HttpRequest.upgrade`; `rest` is the bytes behind the request."""
+        self._others = others
         self._kind = kind
         self._largest = largest
         self._stream = stream
@@ -221,6 +233,9 @@ class WebSocket:
             await self._send(event.response())
         if not isinstance(event, Message):
             return []
+        if self._others is not None and not isinstance(event, self._kind):
+            await self.close(self._others)
+            raise WebSocketError("sent a message of the wrong kind")
         self._message += event.data if isinstance(event, BytesMessage) else event.data.encode()
         if len(self._message) > self._largest:
             await self.close(CloseReason.MESSAGE_TOO_BIG)

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 import msgspec
 import trio
 from wsproto.events import TextMessage
+from wsproto.frame_protocol import CloseReason
 
 from aisrv.listeners.peer_stream import PeerStream
 from aisrv.listeners.stream_server import StreamServer
@@ -141,7 +142,8 @@ class PageServer(StreamServer):
         path, _, query = request.target.partition("?")
         _check_origin(request.method, request.headers, names)
         if path == "/socket":
-            await self._show(await request.upgrade(TextMessage, LARGEST_MESSAGE))
+            others = CloseReason.UNSUPPORTED_DATA
+            await self._show(await request.upgrade(TextMessage, LARGEST_MESSAGE, others))
         elif request.method == b"GET":
             file = self._files.get(path)
             if file is None:

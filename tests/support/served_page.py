@@ -10,7 +10,7 @@ from typing import Any
 
 import trio
 from wsproto.connection import Connection, ConnectionType
-from wsproto.events import CloseConnection, Event, TextMessage
+from wsproto.events import BytesMessage, CloseConnection, Event, TextMessage
 
 from aisrv.board import Board
 from aisrv.device.device import Device, open_device
@@ -95,6 +95,9 @@ class Socket:
 
     async def send(self, text: str) -> None:
         await self._stream.send_all(self._client.send(TextMessage(data=text)))
+
+    async def send_binary(self, data: bytes) -> None:
+        await self._stream.send_all(self._client.send(BytesMessage(data=data)))
 
     def reset(self) -> None:
         """Have the connection end with RST, as that of a browser that is killed does."""

@@ -16,7 +16,15 @@ from aisrv.inference.process.inline import inline
 from aisrv.listeners.websocket import LARGEST_REQUEST, REQUEST_SECONDS
 from aisrv.monitor.web.controls import CONTROLS, LARGEST_BODY, Controls, Target
 from aisrv.web.hub import Hub
-from aisrv.web.server import HEADERS, KEEP_ALIVE_SECONDS, LARGEST_MESSAGE, NO_TOKEN, PageServer, page_files
+from aisrv.web.server import (
+    HEADERS,
+    KEEP_ALIVE_SECONDS,
+    LARGEST_MESSAGE,
+    NO_TOKEN,
+    TOKEN_SECONDS,
+    PageServer,
+    page_files,
+)
 from tests.support.served_page import TOKEN, UPGRADE, Page, hello, opened, served
 
 
@@ -126,10 +134,15 @@ async def test_requests_that_are_refused(request_: bytes, status: int) -> None:
         assert (await page.ask("/"))[0] == 200
 
 
-async def test_two_hosts_are_refused() -> None:
+@pytest.mark.parametrize(("first", "second"), [("Host: {0}", "Host: {0}"), ("Origin: http://{0}",) * 2])
+async def test_two_of_a_header_that_decides_are_refused(first: str, second: str) -> None:
     async with served() as page:
-        host = f"Host: 127.0.0.1:{page.port}\r\n"
-        assert (await page.send(f"GET / HTTP/1.1\r\n{host}{host}\r\n".encode())).split()[1] == b"400"
+        host = f"127.0.0.1:{page.port}"
+        lines = ["GET / HTTP/1.1", first.format(host), second.format(host)]
+        if not first.startswith("Host"):
+            lines.append(f"Host: {host}")
+        answer = await page.send("\r\n".join([*lines, "", ""]).encode())
+        assert answer.split()[1] == b"400"
 
 
 def get(page: Page, path: str = "/page.css", *headers: str) -> bytes:
@@ -269,6 +282,34 @@ async def test_a_message_that_is_too_long_ends_the_socket() -> None:
         while not isinstance(event := await socket.event(), CloseConnection):
             pass
         assert event.code == 1009
+
+
+async def test_a_binary_message_ends_the_socket() -> None:
+    async with served() as page, opened(page, hello()) as socket:
+        await socket.message()
+        await socket.send_binary(b"{}")
+        while not isinstance(event := await socket.event(), CloseConnection):
+            pass
+        assert event.code == 1003
+
+
+@pytest.mark.parametrize(("wait", "closed"), [(TOKEN_SECONDS - 0.1, False), (TOKEN_SECONDS + 0.1, True)])
+def test_the_token_comes_within_five_seconds(wait: float, closed: bool) -> None:
+    async def run() -> None:
+        async with served() as page, opened(page, None) as socket:
+            await trio.testing.wait_all_tasks_blocked()
+            clock.jump(wait)
+            await trio.testing.wait_all_tasks_blocked()
+            if closed:
+                event = await socket.event()
+                assert isinstance(event, CloseConnection)
+                assert event.code == NO_TOKEN
+            else:
+                await socket.send(hello())
+                assert (await socket.message())["board"]["name"] == "1-1"
+
+    clock = trio.testing.MockClock()
+    trio.run(run, clock=clock)
 
 
 async def test_the_board_comes_first_then_its_state() -> None:

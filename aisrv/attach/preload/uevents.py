@@ -63,9 +63,9 @@ class Uevents:
             for listener in self._directory.glob("event[0-9]*"):
                 try:
                     sender.sendto(message, str(listener))
-                except (ConnectionRefusedError, FileNotFoundError):
-                    pass  # the program has closed it
                 except BlockingIOError:
                     logger.warning(
                         "a program takes no events of devices, and misses one: %s %s", action, path
                     )
+                except OSError as error:  # the program has closed it, or it is no such socket
+                    logger.debug("no event for %s: %s", listener.name, error)

@@ -37,9 +37,13 @@ def test_all_who_listen_are_told_in_order(tmp_path: Path) -> None:
             assert each.recv(4096).endswith(b"ACTION=add\0DEVPATH=/devices/x\0SUBSYSTEM=usb\0SEQNUM=2\0")
 
 
-def test_a_program_that_is_gone_keeps_nobody_from_being_told(tmp_path: Path) -> None:
+def test_a_program_that_is_gone_or_listens_otherwise_keeps_nobody_from_being_told(tmp_path: Path) -> None:
     listener(tmp_path / "event3").close()
-    with listener(tmp_path / "event4") as other:
+    (tmp_path / "event5").mkdir()
+    (tmp_path / "event6").touch()
+    with listener(tmp_path / "event4") as other, socket.socket(socket.AF_UNIX) as stream:
+        stream.bind(str(tmp_path / "event7"))
+        stream.listen()
         Uevents(tmp_path).send(Action.ADD, "/devices/x", "")
         assert b"ACTION=add" in other.recv(4096)
 

@@ -25,6 +25,7 @@ BENCHMARKS = (
     "operators",
     "relocatable",
     "evaluate",
+    "web",
     "graph",
     "graph_compile",
 )

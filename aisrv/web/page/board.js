@@ -137,10 +137,7 @@ function drawLine(layers, path, at, title, rate) {
 
 // Labels of one column get out of each other's way.
 function spread(lines) {
-  const columns = Map.groupBy
-    ? Map.groupBy(lines, (line) => Math.round(line.at.x / 80))
-    : new Map([[0, lines]]);
-  for (const column of columns.values()) {
+  for (const column of Map.groupBy(lines, (line) => Math.round(line.at.x / 80)).values()) {
     let free = -Infinity;
     for (const line of column.sort((a, b) => a.at.y - b.at.y)) {
       const y = Math.max(line.at.y, free);
@@ -150,7 +147,17 @@ function spread(lines) {
   }
 }
 
-const carried = (link) => `${link.a[1]} to ${link.b[1]}: ${link.carries.join(", ")}`;
+// The channels between tasks that are drawn: their cores, in the order of the tiles, and what they carry.
+const channels = (board, byTask) =>
+  Object.entries(board.links)
+    .map(([id, { a, b, carries }]) => ({
+      ends: [a, b].sort((one, other) => one[0] - other[0]).map((end) => byTask[end.join(" ")]),
+      tile: a[0] === b[0] ? a[0] : null,
+      title: `${a[1]} to ${b[1]}: ${carries.join(", ")}`,
+      rate: (rates) => rates.links[id] ?? 0,
+    }))
+    .filter(({ ends }) => ends.every(Boolean));
+const curve = (x1, y1, x2, y2, bend1, bend2) => `M${x1} ${y1}C${x1 + bend1} ${y1} ${x2 + bend2} ${y2} ${x2} ${y2}`;
 
 function canvas(chip, width, height) {
   const layers = { links: svg("g"), tiles: svg("g"), labels: svg("g") };
@@ -178,66 +185,31 @@ function beside(board, chip) {
     tileWidth = 330,
     height = HEAD + CORES * ROW + 12;
   const left = tiles === 1 ? 365 : 120;
-  const place = (n) =>
-    n
-      ? {
-          x: width - left - tileWidth,
-          y: 0,
-          width: tileWidth,
-          height,
-          coreX: width - left - tileWidth + 12,
-          coreWidth: 244,
-        }
-      : { x: left, y: 0, width: tileWidth, height, coreX: left + 74, coreWidth: 244 };
+  const place = (n) => {
+    const x = n ? width - left - tileWidth : left;
+    return { x, y: 0, width: tileWidth, height, coreX: x + (n ? 12 : 74), coreWidth: 244 };
+  };
   const layers = canvas(chip, width, height + 2);
   const { cores, byTask } = drawTiles(board, layers.tiles, place);
-  const lines = [],
-    inner = [];
-  for (const [id, link] of Object.entries(board.links)) {
-    const a = byTask[link.a.join(" ")],
-      b = byTask[link.b.join(" ")];
-    if (!a || !b) continue;
-    const rate = (rates) => rates.links[id] ?? 0,
-      title = carried(link);
-    if (link.a[0] === link.b[0]) {
-      const outward = link.a[0] ? 1 : -1,
-        x = link.a[0] ? a.right : a.x,
-        far = Math.abs(a.y - b.y) / ROW,
-        out = outward * (14 + 8 * far);
-      const [y1, y2] = [a.middle + (b.y > a.y ? 7 : -7), b.middle + (b.y > a.y ? -7 : 7)];
-      lines.push(
-        drawLine(
-          layers,
-          `M${x} ${y1}C${x + out * 1.3} ${y1} ${x + out * 1.3} ${y2} ${x} ${y2}`,
-          { x: x + outward * Math.min(52, Math.abs(out) + 10), y: (y1 + y2) / 2 },
-          title,
-          rate,
-        ),
-      );
-    } else {
-      const [p, q] = link.a[0] < link.b[0] ? [a, b] : [b, a],
-        x1 = p.right,
-        x2 = q.x,
-        bend = (x2 - x1) * 0.5;
-      const line = drawLine(
-        layers,
-        `M${x1} ${p.middle}C${x1 + bend} ${p.middle} ${x2 - bend} ${q.middle} ${x2} ${q.middle}`,
-        { x: (x1 + x2) / 2, y: (p.middle + q.middle) / 2 },
-        title,
-        rate,
-      );
-      lines.push(line);
-      inner.push(line);
+  const lines = channels(board, byTask).map(({ ends: [a, b], tile, title, rate }) => {
+    if (tile === null) {
+      const bend = (b.x - a.right) * 0.5,
+        middle = { x: (a.right + b.x) / 2, y: (a.middle + b.middle) / 2 };
+      return drawLine(layers, curve(a.right, a.middle, b.x, b.middle, bend, -bend), middle, title, rate);
     }
-  }
+    const outward = tile ? 1 : -1,
+      x = tile ? a.right : a.x,
+      out = outward * (14 + (8 * Math.abs(a.y - b.y)) / ROW),
+      [y1, y2] = [a.middle + (b.y > a.y ? 7 : -7), b.middle + (b.y > a.y ? -7 : 7)],
+      at = { x: x + outward * Math.min(52, Math.abs(out) + 10), y: (y1 + y2) / 2 };
+    return drawLine(layers, curve(x, y1, x, y2, out * 1.3, out * 1.3), at, title, rate);
+  });
   spread(lines);
   parts(board, byTask).forEach(({ core, name, sub, rate, tile }) => {
-    const text = svg("text", { class: "sub" }, sub),
-      x = tile ? width - 108 : 0,
+    const x = tile ? width - 108 : 0,
       y = core.y,
-      from = tile ? core.right : core.x,
-      to = tile ? x : x + 108,
-      half = (from + to) / 2;
+      text = svg("text", { class: "sub", x: x + 12, y: y + 30 }, sub),
+      [from, to] = tile ? [core.right, x] : [core.x, x + 108];
     layers.tiles.append(
       svg(
         "g",
@@ -249,8 +221,6 @@ function beside(board, chip) {
     );
     const line = drawLine(layers, `M${from} ${core.middle}H${to}`, { x, y }, name, rate);
     line.label.remove();
-    text.setAttribute("x", x + 12);
-    text.setAttribute("y", y + 30);
     lines.push({ ...line, label: text, text, quiet: sub });
   });
   return { cores, lines };
@@ -261,35 +231,16 @@ function stacked(board, chip) {
   const width = 344,
     tileHeight = HEAD + CORES * ROW + 10,
     tiles = Object.keys(board.tiles).length;
-  const place = (n) => ({
-    x: 0,
-    y: n * (tileHeight + 12),
-    width,
-    height: tileHeight,
-    coreX: 10,
-    coreWidth: 246,
-  });
+  const place = (n) => {
+    const y = n * (tileHeight + 12);
+    return { x: 0, y, width, height: tileHeight, coreX: 10, coreWidth: 246 };
+  };
   const layers = canvas(chip, width, tiles * (tileHeight + 12));
   const { cores, byTask } = drawTiles(board, layers.tiles, place);
-  const lines = [];
-  for (const [id, link] of Object.entries(board.links)) {
-    const a = byTask[link.a.join(" ")],
-      b = byTask[link.b.join(" ")];
-    if (!a || !b) continue;
-    const x = a.right,
-      y1 = a.middle,
-      y2 = b.middle,
-      out = Math.min(66, 14 + Math.abs(y1 - y2) / 9);
-    lines.push(
-      drawLine(
-        layers,
-        `M${x} ${y1}C${x + out * 1.25} ${y1} ${x + out * 1.25} ${y2} ${x} ${y2}`,
-        { x: width - 38, y: (y1 + y2) / 2 },
-        carried(link),
-        (rates) => rates.links[id] ?? 0,
-      ),
-    );
-  }
+  const lines = channels(board, byTask).map(({ ends: [{ right, middle: y1 }, { middle: y2 }], title, rate }) => {
+    const out = 1.25 * Math.min(66, 14 + Math.abs(y1 - y2) / 9);
+    return drawLine(layers, curve(right, y1, right, y2, out, out), { x: width - 38, y: (y1 + y2) / 2 }, title, rate);
+  });
   spread(lines);
   return { cores, lines };
 }

@@ -353,7 +353,11 @@ export function makeTraffic(board) {
     table.append(el("tr", {}, el("th", { scope: "row" }, name), (cells[name] = el("td"))));
   const section = card("", "Traffic", `bytes a second, last ${SECONDS} s`, box, table);
   const data = [[], ...names.map(() => [])];
-  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // A canvas knows no variables: the box has a color computed.
+  function css(name) {
+    box.style.color = `var(${name})`;
+    return getComputedStyle(box).color;
+  }
   let plot = null,
     due = 0;
   function make() {

@@ -57,6 +57,8 @@ class Device:
         """The channel of each link of the board's plan, in its order."""
         self.exposure: Final = parts.exposure
         """The latest frame of the sensor; None where the board has none."""
+        self.source: Final = parts.source
+        """Where the sensor's frames come from; None where the board has none."""
         self.board: Final = parts.board
         self.node: Final = parts.node
         self.engines: Final = tuple(parts.engines)

@@ -24,6 +24,7 @@ from aisrv.sensors.acquire_channel import (
 from aisrv.sensors.i2c import I2cBus, I2cDevice, I2cNak
 from aisrv.sensors.image.frame import FrameSource, RawFrame, SourceError
 from aisrv.sensors.image.image_path import check_region
+from aisrv.values.activity import Activity
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.select import Selection
 from aisrv.xcore.tokens import WORD_BYTES, Control
@@ -61,6 +62,8 @@ class Exposure:
         """The latest; zeros before the first."""
         self.failure: str | None = None
         """Error of the last exposure; None if it succeeded."""
+        self.activity: Final = Activity()
+        """Exposures."""
 
 
 async def sensor(source: FrameSource, exposure: Exposure, c: ChanEnd) -> None:
@@ -68,7 +71,9 @@ async def sensor(source: FrameSource, exposure: Exposure, c: ChanEnd) -> None:
     while True:
         await c.chkct(_EXPOSE)
         try:
-            exposure.frame = _checked(await source.frame(), exposure.format)
+            with exposure.activity.of("exposure", exposure.format.nbytes):
+                frame = await source.frame()
+            exposure.frame = _checked(frame, exposure.format)
             exposure.failure = None
         except SourceError as error:
             exposure.failure = str(error)

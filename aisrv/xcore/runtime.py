@@ -81,6 +81,8 @@ class Runtime:
         self._tracers: tuple[Tracer, ...] = ()
         self.tracer: Tracer | None = None
         """Calls all tracers; None where there is none."""
+        self.verb_tracer: Tracer | None = None
+        """Calls those that hear of verbs."""
         self.runnable = 0
         """Cores that run, or wait for something that is sure to come."""
         self.verbs_at_once = 0
@@ -126,6 +128,7 @@ class Runtime:
     def _trace_by(self, tracers: tuple[Tracer, ...]) -> None:
         self._tracers = tracers
         self.tracer = fan_out(tracers)
+        self.verb_tracer = fan_out([tracer for tracer in tracers if tracer.hears_verbs])
 
     def tick_of(self, core: Core | None) -> int:  # noqa: ARG002 - other classes give each core its own
         """Return the tick at which a core is, or a task outside of any core."""

@@ -95,6 +95,7 @@ class Selection:
         self._parking = self.runtime.event_parking(self.runtime)
         self._of_tiles = [event for event in self._events if isinstance(event, ChanEnd | TimerAfter)]
         self._entered_by: Core | None = None
+        self._awaited: Sequence[Event] = ()
         self._timed = any(isinstance(event, TimerAfter) for event in self._events)
         resources = [event.timer if isinstance(event, TimerAfter) else event for event in self._events]
         if len(set(map(id, resources))) != len(resources):
@@ -104,7 +105,12 @@ class Selection:
     @property
     def name(self) -> str:
         """Name of what a core in it waits for, as deadlock reports give it."""
-        return " or ".join(event.name for event in self._enabled()) or "no case whose guard holds"
+        return " or ".join(event.name for event in self.awaited) or "no case whose guard holds"
+
+    @property
+    def awaited(self) -> Sequence[Event]:
+        """The events that the core waits for; those enabled now where none does."""
+        return self._awaited or self._enabled()
 
     @traced_verb("select")
     async def wait(self) -> Event:
@@ -150,14 +156,14 @@ class Selection:
     def wakers(self) -> list[Core | None]:
         """Return the cores of which any could wake the one that waits here; None is somebody outside."""
         found: list[Core | None] = []
-        for event in self._enabled():
+        for event in self.awaited:
             wakers = wakers_of(event)
             found += (None,) if wakers is None else wakers
         return found
 
     def explain_wait(self) -> str:
         """Describe what each enabled event waits for, with its name where there are several."""
-        events = self._enabled()
+        events = self.awaited
         return "; ".join(
             f"{event.name}: {event.explain_wait()}" if len(events) > 1 else event.explain_wait()
             for event in events
@@ -234,6 +240,7 @@ class Selection:
         """
         timers = [event for event in events if isinstance(event, TimerAfter)] if self._timed else ()
         resources: Sequence[Any] = [event for event in events if event not in timers] if timers else events
+        self._awaited = events
         try:
             for resource in resources:
                 resource.listen(self)
@@ -245,6 +252,7 @@ class Selection:
                     used.enter_context(event.timer.in_use("select"))
                 return await self._parking.park_until(first, self)
         finally:
+            self._awaited = ()
             for resource in resources:
                 resource.stop_listening(self)
 

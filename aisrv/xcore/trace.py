@@ -65,6 +65,9 @@ class Tracer:
     task outside of any core, such as a test or a host's program; a child task of a core counts as the core.
     """
 
+    hears_verbs: bool = True
+    """Whether `verb_began` and `verb_ended` are called, which most of what happens goes through."""
+
     def tracing_began(self, node: TracedNode, tick: int) -> None:
         """Report that the tracer was installed; the cores of `node` may well be running."""
 
@@ -114,7 +117,7 @@ class Tracer:
         """Report that the route from `source` to `destination` was closed by END or PAUSE."""
 
 
-_HOOKS = tuple(name for name in vars(Tracer) if not name.startswith("_"))
+_HOOKS = tuple(name for name, value in vars(Tracer).items() if callable(value) and not name.startswith("_"))
 
 
 def fan_out(tracers: Sequence[Tracer]) -> Tracer | None:

@@ -34,7 +34,7 @@ def traced_verb(verb: str) -> Callable[[Method[R, P, T]], Method[R, P, T]]:
         @functools.wraps(method)
         def begin(resource: R, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
             done = method(resource, *args, **kwargs)
-            return done if resource.runtime.tracer is None else _traced(verb, resource, done)
+            return done if resource.runtime.verb_tracer is None else _traced(verb, resource, done)
 
         return begin
 
@@ -43,7 +43,7 @@ def traced_verb(verb: str) -> Callable[[Method[R, P, T]], Method[R, P, T]]:
 
 async def _traced(verb: str, resource: NodeResource, done: Coroutine[Any, Any, T]) -> T:
     runtime, core = resource.runtime, current_core()
-    tracer = runtime.tracer or Tracer()
+    tracer = runtime.verb_tracer or Tracer()
     tracer.verb_began(core, verb, resource, runtime.tick_of(core))
     try:
         return await done

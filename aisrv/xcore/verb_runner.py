@@ -122,7 +122,7 @@ class VerbRunner:
             self._check_usable(verb)
         self._user = core
         self._steps = steps
-        tracer = self.runtime.tracer
+        tracer = self.runtime.verb_tracer
         if tracer is not None:
             tracer.verb_began(core, verb, self, self.tick)
         self._switch.step(self)

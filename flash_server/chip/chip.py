@@ -5,11 +5,13 @@ a program or an erase keeps the chip busy for the part's typical time, as bit WI
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
 
 import trio
 
+from aisrv.values.activity import Activity
 from aisrv.xcore.mutex import Mutex
 from flash_server.chip.nor import COMMANDS, PROGRAMS, READS, Nor, StatusBit, Watcher
 from flash_server.chip.part import CLOCK_HZ, SECTOR_ERASE, WIDTH, FlashPart
@@ -54,6 +56,8 @@ class FlashChip:
         self._busy_until = 0.0
         self._operations = 0
         self._bus: Final = self._make_lock()
+        self.activity: Final = Activity()
+        """Reads, programs and erasures, each from when the chip is free for it to its end."""
 
     def _make_lock(self) -> trio.Lock | Mutex:
         """Make what holds the chip's wires for one user at a time."""
@@ -66,7 +70,8 @@ class FlashChip:
         self.part.check_range(address, size)
         await self._claim()
         try:
-            await self._clock(self._read_opcode, size)
+            with self.activity.of("read", size):
+                await self._clock(self._read_opcode, size)
             return self.nor.read(address, size)
         finally:
             self._bus.release()
@@ -86,30 +91,30 @@ class FlashChip:
         Raises PartError for an unknown address, ProtectedError if the chip refuses. `data` is at most a page.
         """
         self.part.check_range(address, 1)
-        await self._claim()
-        try:
-            await self._clock(self._program_opcode, len(data))
-            self._check_change(address, 1, "program")
-            self.nor.program(address, data)
-            self._begin()
-        finally:
-            self._bus.release()
-        await self._wait_idle()
+        with await self._claimed("program", len(data)):
+            try:
+                await self._clock(self._program_opcode, len(data))
+                self._check_change(address, 1, "program")
+                self.nor.program(address, data)
+                self._begin()
+            finally:
+                self._bus.release()
+            await self._wait_idle()
 
     async def erase_sector(self, address: int) -> None:
         """Set all bits of the sector that holds the address, and wait. Raises PartError, ProtectedError."""
         self.part.check_range(address, 1)
         sector = self.part.erases[0]
         address -= address % sector.size
-        await self._claim()
-        try:
-            await self._clock(SECTOR_ERASE, 0)
-            self._check_change(address, sector.size, "erase")
-            self.nor.erase(sector, address)
-            self._begin()
-        finally:
-            self._bus.release()
-        await self._wait_idle()
+        with await self._claimed("erase", sector.size):
+            try:
+                await self._clock(SECTOR_ERASE, 0)
+                self._check_change(address, sector.size, "erase")
+                self.nor.erase(sector, address)
+                self._begin()
+            finally:
+                self._bus.release()
+            await self._wait_idle()
 
     async def read_status(self) -> StatusBit:
         """Read the status register, at any time."""
@@ -180,6 +185,11 @@ class FlashChip:
             await self._pace(max(0.0, self._busy_until - self._now()))
             if number == self._operations and self.nor.operation is not None:
                 self.nor.finish()  # whatever `now` says: the pace has let the time pass
+
+    async def _claimed(self, name: str, size: int) -> AbstractContextManager[None]:
+        """Claim the chip, and tell its observers what is done within a block."""
+        await self._claim()
+        return self.activity.of(name, size)
 
     async def _claim(self) -> None:
         while True:

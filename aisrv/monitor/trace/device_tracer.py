@@ -5,27 +5,31 @@ of any core does, such as a program that has a device, stands on a track of the 
 """
 
 from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from aisrv.monitor.trace.detail import Detail
 from aisrv.monitor.trace.operators import share_out
 from aisrv.monitor.trace.requests import Requests
 from aisrv.monitor.trace.writer import TraceWriter
+from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core, Resource, current_core
 from aisrv.xcore.report import wakers_of
+from aisrv.xcore.select import Event, Selection
 from aisrv.xcore.tokens import Run
 from aisrv.xcore.trace import TracedEnd, TracedNode, Tracer
 from aisrv.xcore.traps import Trap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from aisrv.inference.timings import OperatorTime
 
 _CORES_OF_TILE = 8
 _WAYS = (("_out", "to"), ("_call", "to"), ("_in", "from"), ("_chkct", "from"))
 """How a wait and its peer are joined, by a part of the verb's name."""
 
+
+_NEXT_TASK: Final = 100
+"""Between the thread ids of tasks of different names that have a core one after the other."""
 
 MOST_RUNS: Final = 4096
 """Runs on their way to an end; where more are, the flows of these end nowhere."""
@@ -52,6 +56,17 @@ class _Flight:
         self.track = 0
 
 
+class _Sample:
+    """A counter that is read when a core waits or is woken, and written where it has changed."""
+
+    __slots__ = ("last", "read", "track")
+
+    def __init__(self, track: int, read: Callable[[], int]) -> None:
+        self.track = track
+        self.read = read
+        self.last = -1
+
+
 class DeviceTracer(Tracer):
     """Writes the events of one node."""
 
@@ -71,10 +86,11 @@ class DeviceTracer(Tracer):
         self._pid = pid
         self._waits = detail >= Detail.WAITS
         self._runs = detail >= Detail.RUNS
-        self._verbs = detail >= Detail.TOKENS
+        self._verbs = self.hears_verbs = detail >= Detail.TOKENS
         self._threads: dict[Core, int] = {}
         self._ends: dict[int, int] = {}
-        self._taken: set[int] = set()
+        self._by_name: dict[str, int] = {}
+        self._samples: dict[str, list[_Sample]] = {}
         self._waiting: Counter[Core] = Counter()
         self._names: dict[tuple[object, ...], str] = {}
         self._flights: dict[int, _Flight] = {}
@@ -130,6 +146,8 @@ class DeviceTracer(Tracer):
                 self._runs_of_models[core] = self._waiting[core], self._clock.at(tick)
             self._writer.begin(self._thread(core), self._clock.at(tick), self._name(verb, resource), "wait")
             self._count_running(self._running - 1, tick)
+            if core.name in self._samples:
+                self._take_samples(core.name, tick)
 
     def woken(self, core: Core, tick: int) -> None:
         """End it, with the name of who did."""
@@ -142,6 +160,18 @@ class DeviceTracer(Tracer):
         by = {} if waker in (None, core) else {"woken by": str(waker)}
         self._writer.end(self._thread(core), self._clock.at(tick), by)
         self._count_running(self._running + 1, tick)
+
+    def sample(self, core: str, name: str, unit: str, read: Callable[[], int]) -> None:
+        """Have a counter read whenever the core of that name begins to wait: it changes no value else."""
+        track = self._writer.counter(self.process, name, unit)
+        self._samples.setdefault(core, []).append(_Sample(track, read))
+
+    def _take_samples(self, core: str, tick: int) -> None:
+        for sample in self._samples[core]:
+            value = sample.read()
+            if value != sample.last:
+                sample.last = value
+                self._writer.count(sample.track, self._clock.at(tick), value)
 
     def command_began(self, core: Core | None, command: str, end: TracedEnd, tick: int) -> None:
         """Begin the slice of a command."""
@@ -224,13 +254,18 @@ class DeviceTracer(Tracer):
     def _thread(self, core: Core) -> int:
         track = self._threads.get(core)
         if track is None:
-            tid = _CORES_OF_TILE * core.tile + core.number + 1
-            while tid in self._taken:  # by a task that had the core before
-                tid += 100
-            self._taken.add(tid)
-            track = self._writer.thread(self.process, self._pid, tid, str(core))
+            track = self._by_name.get(str(core))  # of a task of this name that had the core before
+            if track is None:
+                tid = _CORES_OF_TILE * core.tile + core.number + 1 + _NEXT_TASK * self._tasks_of(core)
+                track = self._writer.thread(self.process, self._pid, tid, str(core))
+                self._by_name[str(core)] = track
             self._threads[core] = track
         return track
+
+    def _tasks_of(self, core: Core) -> int:
+        """Count the tasks of other names that had a core before."""
+        place = str(core).partition("(")[0]
+        return sum(name.startswith(place) for name in self._by_name)
 
     def _track(self, core: Core | None, end: TracedEnd) -> int:
         if core is not None and not core.has_ended:
@@ -243,10 +278,19 @@ class DeviceTracer(Tracer):
 
     def _name(self, verb: str, resource: Resource) -> str:
         """Name a wait: the verb, and the cores that can end it or else the resource."""
-        wakers = tuple(wakers_of(resource) or ())
-        key = (verb, resource.name, wakers)
+        wakers: Sequence[Core | None] | None = None
+        key: tuple[object, ...]
+        if isinstance(resource, ChanEnd):
+            key = (verb, resource.resource_id, _peer(resource))
+        elif isinstance(resource, Selection):
+            key = (verb, *map(_source, resource.awaited))
+        else:
+            wakers = wakers_of(resource) or ()
+            key = (verb, resource.name, *wakers)
         name = self._names.get(key)
         if name is None:
+            if wakers is None:
+                wakers = wakers_of(resource) or ()
             peers = " or ".join(dict.fromkeys(str(each) for each in wakers if each is not None))
             if not peers:
                 name = f"{verb} on {resource.name}"
@@ -278,3 +322,16 @@ class DeviceTracer(Tracer):
     def _end_all(self, track: int, tick: int) -> None:
         while self._writer.depth(track):
             self._writer.end(track, self._clock.at(tick))
+
+
+def _peer(end: ChanEnd) -> Core | None:
+    """Return who uses the end at the other side, as far as is known."""
+    peer = None if end.destination is None else end.runtime.switch.find(end.destination)
+    return None if peer is None else peer.user
+
+
+def _source(event: Event) -> tuple[int | str, Core | None]:
+    """Tell an event from others: its resource, and who could bring it."""
+    if isinstance(event, ChanEnd):
+        return event.resource_id, _peer(event)
+    return event.name, None

@@ -15,6 +15,8 @@ from aisrv.monitor.trace.device_tracer import DeviceTracer
 from aisrv.monitor.trace.sinks import Sink
 from aisrv.monitor.trace.transfers import TracedSpiPort, TracedUsbPort
 from aisrv.monitor.trace.writer import TraceWriter
+from aisrv.sensors.sources.pacing import PacedSource
+from aisrv.values.activity import Activity
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
@@ -64,6 +66,22 @@ class ChipTime:
         return max(0, self._origin + TICK_NS * tick)
 
 
+class _ActivityTrack:
+    """Writes what a part does as slices of one track."""
+
+    def __init__(self, writer: TraceWriter, clock: TraceClock, track: int, category: str) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._track = track
+        self._category = category
+
+    def began(self, name: str, size: int) -> None:
+        self._writer.begin(self._track, self._clock.now(), name, self._category, {"bytes": size})
+
+    def ended(self) -> None:
+        self._writer.end(self._track, self._clock.now())
+
+
 class TraceRecording:
     """A context manager, in a Trio task: it has a tracer for each device, and ends the trace."""
 
@@ -103,8 +121,24 @@ class TraceRecording:
                 for led in range(len(each.gpio.levels))
             ]
             observer = partial(self._levels, leds)
+            observer(each.gpio.levels)
             each.gpio.observe(observer)
             self._ends.callback(each.gpio.ignore, observer)
+
+        for number_of_chip, chip in enumerate(device.flashes):
+            self._follow(tracer, f"flash {number_of_chip}", "flash", chip.activity)
+        if device.exposure is not None:
+            self._follow(tracer, "exposures", "sensor", device.exposure.activity)
+        if isinstance(source := device.source, PacedSource):
+            tracer.sample(TaskKind.SENSOR.value, "frames dropped", "frames", lambda: source.dropped)
+
+    def _follow(self, tracer: DeviceTracer, name: str, category: str, activity: Activity) -> None:
+        """Record what a part does on a track of its own."""
+        observer = _ActivityTrack(
+            self._writer, self._clock, self._writer.track(tracer.process, name), category
+        )
+        activity.observe(observer)
+        self._ends.callback(activity.ignore, observer)
 
     def traced_usb(self, number: int, port: HostPort, protocol: UsbProtocol) -> HostPort:
         """Return the USB port of a device, by the number of its tracer, as hosts are to drive it."""

@@ -60,7 +60,7 @@ class Summary:
     """Time that a core of a device waited for whom: device, core, who ended it."""
     commands: list[CommandTime] = field(default_factory=list)
     transfers: dict[tuple[str, str], tuple[int, int, int]] = field(default_factory=dict)
-    """Count, bytes and time of the transfers of a device's bus."""
+    """Count, bytes and time of what a bus, a flash chip or a sensor of a device has moved."""
     traps: list[tuple[int, str, str]] = field(default_factory=list)
     """Time, core and reason of each trap."""
     critical: Slice | None = None
@@ -94,7 +94,7 @@ def summarize(path: Path, command: str | None = None) -> Summary:
             row.total += took
             if row.longest is None or took > row.longest.end - row.longest.start:
                 row.longest = each
-        elif each.category in ("usb", "spi"):
+        elif each.category in ("usb", "spi", "flash", "sensor"):
             name = track.name.partition(" (")[0]
             sums = transfers[track.process, name]
             sums[0] += 1

@@ -78,6 +78,8 @@ class PacedSource:
             raise SourceError(f"a rate of {rate} frames a second: it is above 0, and {FASTEST} at most")
         self._clock: FrameClock | None = None
         self._next = 0
+        self.dropped = 0
+        """Frames whose time passed before anybody asked for them."""
 
     @property
     def width(self) -> int:
@@ -108,6 +110,7 @@ class PacedSource:
             number = max(number, self._first_from(self._clock.ticks()))
         await self._clock.wait_until(self.due(number))
         dropped, self._next = number - self._next, number + 1
+        self.dropped += dropped
         if dropped and isinstance(self._source, SkippableSource):
             self._source.skip(dropped)
         return await self._source.frame()

@@ -72,11 +72,25 @@ def trace_of_director(*command: str) -> Make:
     return make
 
 
+def trace_of_camera(*command: str) -> Make:
+    """Make a picture of what a command shows of `camera.pftrace`, a trace of the camera's board."""
+
+    def make(folder: Path) -> bytes | str:
+        board = ("--board", "camera", "--model", "digits.tflite", "--device-time")
+        _run(folder, "aisrv", "exec", *board, "--trace", "camera.pftrace", "--", "sleep", "1")
+        return terminal_picture(command, folder, ENVIRONMENT, columns=80)
+
+    return make
+
+
 PICTURES: Final[dict[str, Make]] = {
     "demo.svg": terminal("aisrv", "demo", "--count", "2", last="2 of 2 right"),
     "board.svg": terminal("aisrv", "boards", "two-engines"),
     "trace.svg": trace_of_director(
         "aisrv", "trace", "summary", "director.pftrace", "--command", "START_INFER"
+    ),
+    "trace-camera.svg": trace_of_camera(
+        "aisrv", "trace", "summary", "camera.pftrace", "--command", "GET_OUTPUT_TENSOR"
     ),
     "status.svg": terminal(
         *("aisrv", "run", "--board", "camera", "--model", "digits.tflite", "--status"),

@@ -1,13 +1,17 @@
 """Traces in device time: a run of a model has its operators."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import trio
+import trio.lowlevel
 from trio.testing import MockClock
 
 from aisrv import digits
 from aisrv.board import Board
-from aisrv.device.device import open_devices
+from aisrv.board.catalog import find_board
+from aisrv.device.device import Device, open_devices
 from aisrv.inference.process.inline import inline
 from aisrv.inference.timings import OperatorTime
 from aisrv.monitor.trace.detail import Detail
@@ -16,6 +20,7 @@ from aisrv.monitor.trace.recording import TraceRecording
 from aisrv.monitor.trace.sinks import FileSink
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_channel import set_command
+from tests.support.trace_processor import query
 
 
 def infer(path: Path, *, device_time: bool) -> tuple[list[Slice], tuple[OperatorTime, ...]]:
@@ -50,3 +55,66 @@ def test_without_it_a_run_has_none(tmp_path: Path) -> None:
     slices, _ = infer(tmp_path / "t", device_time=False)
     assert [each for each in slices if each.category == "operator"] == []
     assert [each.name for each in slices if each.name.startswith("invoke")] != []
+
+
+def parts(path: Path, board: Board, program: Callable[[Device], Awaitable[object]]) -> TraceReader:
+    """Trace a device in device time while a program uses it."""
+
+    async def run() -> None:
+        with TraceRecording(FileSink(path), Detail.COMMANDS) as recording:
+            tracers = [recording.tracer("1-1", device_time=True)]
+            async with open_devices([board], runner=inline, tracers=tracers) as (device,):
+                recording.add_outputs(0, device)
+                await program(device)
+
+    trio.run(run, clock=MockClock(autojump_threshold=0))
+    return TraceReader(path)
+
+
+def of_track(reader: TraceReader, name: str) -> list[tuple[str, object, int]]:
+    """Slices of a track: name, bytes, nanoseconds."""
+    found = list(reader.slices())
+    tracks = {number for number, track in reader.tracks.items() if track.name == name}
+    own = [each for each in found if each.track in tracks]
+    return [(each.name, each.arguments["bytes"], each.end - each.start) for each in own]
+
+
+def test_a_flash_chip_has_a_track_of_its_operations(tmp_path: Path) -> None:
+    async def program(device: Device) -> None:
+        await device.loaders[0].write_data(0, bytes(256))
+        await device.loaders[0].read_data(0, 100)
+
+    reader = parts(tmp_path / "t", replace(find_board("with-flash"), device_time=True), program)
+    operations = of_track(reader, "flash 0")
+    kinds = [name for name, _, _ in operations]
+    assert {"read", "erase", "program"} <= set(kinds)
+    assert kinds.index("erase") < kinds.index("program")
+    assert ("read", 100) in [(name, size) for name, size, _ in operations]
+    part = find_board("with-flash").flashes[0].part
+    erased = next(took for name, _, took in operations if name == "erase")
+    assert erased >= part.erases[0].seconds * 1e9
+
+
+def test_exposures_have_a_track_and_dropped_frames_a_counter(tmp_path: Path) -> None:
+    async def program(device: Device) -> None:
+        await set_command(device.local[0], Command.SET_MODEL_ARENA, 0, digits.model_bytes())
+        await trio.sleep(0.2)
+
+    board = replace(find_board("camera"), device_time=True)
+    exposures = of_track(parts(tmp_path / "t", board, program), "exposures")
+    assert len(exposures) in (5, 6, 7)  # at 30 a second
+    assert {(name, size) for name, size, _ in exposures} == {("exposure", 640 * 480)}
+
+
+def test_leds_have_their_level_from_the_beginning(tmp_path: Path) -> None:
+    async def program(_device: Device) -> None:
+        await trio.lowlevel.checkpoint()
+
+    parts(tmp_path / "t", Board(device_time=True), program)
+    ((levels,),) = query(
+        tmp_path / "t",
+        tmp_path,
+        "select count(*) from counter join counter_track t on track_id = t.id "
+        "where t.name like '%led%' and ts = 0",
+    )
+    assert levels == (4,)

@@ -162,10 +162,10 @@ def choose_a_model(page: Page, shown: ShownDevices) -> None:
     for model, outputs in ((digits.two_output_model_bytes(), 2), (digits.model_bytes(), 1)):
         with page.expect_file_chooser() as chooser:
             page.keyboard.press("Enter")
-        chooser.value.set_files({"name": "model.tflite", "mimeType": "", "buffer": model})
+        with page.expect_response(lambda response: "/do/model?" in response.url):
+            chooser.value.set_files({"name": "model.tflite", "mimeType": "", "buffer": model})
         expect(page.get_by_text("model: done")).to_be_visible()
         assert shown.see(lambda device: device.engines[0].inference.output_count) == outputs
-        page.evaluate("document.querySelector('.engine > .said').textContent = ''")
 
 
 def choose_a_picture(page: Page, shown: ShownDevices) -> None:

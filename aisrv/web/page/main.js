@@ -2,6 +2,7 @@
 import { el, mark, say } from "./dom.js";
 import { makeBoard } from "./board.js";
 import { makeBus } from "./bus.js";
+import { merge } from "./merge_patch.js";
 import { makeEngine, makeLog, makeMany, makeMemory, makeTimings, makeTraffic } from "./panels.js";
 
 const $ = (id) => document.getElementById(id),
@@ -22,20 +23,6 @@ let see = hash.get("see"),
   panels = null,
   drawn = false;
 history.replaceState(null, "", see ? `#see=${see}` : location.pathname);
-
-// RFC 7396: a member that is null goes, an object is merged, all else takes its place.
-function merge(target, patch) {
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete target[key];
-    else if (typeof value === "object" && !Array.isArray(value))
-      target[key] = merge(
-        typeof target[key] === "object" && !Array.isArray(target[key]) ? target[key] : {},
-        value,
-      );
-    else target[key] = value;
-  }
-  return target;
-}
 
 // Has the server do something; `take` gets its answer. Returns what went wrong, or "".
 async function act(name, values, body, take) {

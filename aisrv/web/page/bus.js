@@ -43,7 +43,7 @@ export function makeBus(board, act) {
 }
 
 function makeBench(act, tell) {
-  const spec = el("input", { id: "fault", list: "faults", placeholder: "stall:in:1", required: true, size: 16 }),
+  const spec = el("input", { id: "fault", list: "faults", placeholder: "stall:in:1", required: true, size: 11 }),
     waiting = el("span", { class: "legend" }),
     back = button("Take back", async () => tell("Take back", await act("no-faults")));
   async function inject(event) {

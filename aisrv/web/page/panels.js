@@ -353,10 +353,11 @@ export function makeTraffic(board) {
     table.append(el("tr", {}, el("th", { scope: "row" }, name), (cells[name] = el("td"))));
   const section = card("", "Traffic", `bytes a second, last ${SECONDS} s`, box, table);
   const data = [[], ...names.map(() => [])];
-  // A canvas knows no variables: the box has a color computed.
+  // A canvas knows no variables: an element has a color computed.
+  const probe = section.appendChild(el("i"));
   function css(name) {
-    box.style.color = `var(${name})`;
-    return getComputedStyle(box).color;
+    probe.style.color = `var(${name})`;
+    return getComputedStyle(probe).color;
   }
   let plot = null,
     due = 0;

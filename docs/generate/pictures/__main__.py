@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from docs.generate.pictures.terminal import terminal_picture
+from docs.generate.pictures.web_page import page_picture
 
 ROOT: Final = Path(__file__).parents[3]
 IMAGES: Final = ROOT / "docs/guides/images"
@@ -50,6 +51,18 @@ def page(name: str, width: int, height: int, *command: str) -> Make:
         _run(folder, "chromium", *options, "--screenshot=page.png", (folder / name).as_uri())
         _reduce_colors(folder / "page.png")
         return (folder / "page.png").read_bytes()
+
+    return make
+
+
+def web_page(scheme: str, fault: str | None = None) -> Make:
+    """Make a picture of the page of a running device; see `page_picture`."""
+
+    def make(folder: Path) -> bytes:
+        path = folder / "page.png"
+        path.write_bytes(page_picture(folder, ENVIRONMENT, scheme=scheme, fault=fault))
+        _reduce_colors(path, 128)
+        return path.read_bytes()
 
     return make
 
@@ -102,6 +115,8 @@ PICTURES: Final[dict[str, Make]] = {
     "report.png": page(
         "report.html", 1000, 1190, "aisrv", "profile", "digits.tflite", "--html", "report.html"
     ),
+    "web.png": web_page("dark"),
+    "web-light.png": web_page("light", "stall:in:1000"),
 }
 """The pictures by the names of their files in `docs/guides/images`."""
 
@@ -124,12 +139,12 @@ def _run(folder: Path, *command: str) -> None:
     )
 
 
-def _reduce_colors(path: Path) -> None:
-    """Make a PNG file small: a palette of 64 colors is enough for charts and text."""
+def _reduce_colors(path: Path, colors: int = 64) -> None:
+    """Make a PNG file small: a palette is enough for charts and text."""
     from PIL import Image
 
     with Image.open(path) as image:
-        small = image.convert("RGB").quantize(64)
+        small = image.convert("RGB").quantize(colors)
     small.save(path, optimize=True)
 
 

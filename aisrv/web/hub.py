@@ -155,7 +155,9 @@ class Hub:
             news.append(self._patch(name, sent.state, state))
             sent.state = state
         if sent.line < self.log.count:
-            news.append(frame(TEXT, _encode({"log": self.log.since(sent.line)})))
+            lines = self.log.since(sent.line)
+            missed = self.log.count - sent.line - len(lines)
+            news.append(frame(TEXT, _encode({"log": lines} | ({"missed": missed} if missed else {}))))
             sent.line = self.log.count
         latest = {} if name == GRID else self.views[name].pictures()
         news += [frame(BINARY, data) for key, data in latest.items() if sent.pictures.get(key) != data]

@@ -202,6 +202,26 @@ async def test_a_slow_page_gets_one_larger_step() -> None:
 
 
 @in_virtual_time
+async def test_a_page_that_is_slow_hears_how_many_lines_it_missed() -> None:
+    async with running() as (_device, hub, nursery):
+        page = Page()
+        nursery.start_soon(hub.feed, page, "1-1")
+        await trio.sleep(3 * TICK)
+        logger = logging.getLogger("aisrv.x")
+        logger.warning("first")
+        page.takes = trio.Event()
+        await trio.sleep(3 * TICK)
+        for number in range(LOG_LINES + 7):
+            logger.warning("line %d", number)
+        page.got.clear()
+        page.takes.set()
+        await trio.sleep(3 * TICK)
+        logs = [each for each in messages(b"".join(page.got)) if "log" in each]
+        assert [(len(each["log"]), each.get("missed")) for each in logs] == [(1, None), (LOG_LINES, 7)]
+        assert logs[1]["log"][0][4] == "line 7"
+
+
+@in_virtual_time
 async def test_the_grid_comes_less_often() -> None:
     async with running() as (device, hub, nursery):
         page = Page()

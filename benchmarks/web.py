@@ -27,6 +27,7 @@ from aisrv.attach.inprocess import InProcessHost
 from aisrv.board import Board, EngineSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
+from aisrv.monitor.web.bench import Bench, open_benches
 from aisrv.monitor.web.controls import Controls, Target
 from aisrv.monitor.web.device_view import DeviceView
 from aisrv.protocol.commands import Command
@@ -179,11 +180,10 @@ async def _costs() -> list[Row]:
     board = Board(engines=(EngineSpec(kind=kind, arena_bytes=ARENA),))
     rows: list[Row] = []
     vww = mlperf_tiny.model_bytes("vww_96_int8")
-    async with open_device(board, runner=inline) as device:
+    async with open_device(board, runner=inline) as device, open_benches({NAME: device}) as benches:
         host = InProcessHost(device.usb)
         await host.plug_in()
         works = _works(host)
-        targets = {NAME: Target(device, device.usb)}
         for name, model in (("digits", digits.model_bytes()), ("vww", vww)):
             await device.load_model(model, command=Command.SET_MODEL_EXT)
             await works["run"]()
@@ -191,23 +191,25 @@ async def _costs() -> list[Row]:
             if name == "digits":
                 todo["GET_STATUS"] = works["GET_STATUS"]
             for what, work in todo.items():
-                rows += await _beside_no_server(what, work, device, targets)
-                rows += await _with_pages(what, work, device, targets)
+                rows += await _beside_no_server(what, work, host, benches[NAME])
+                rows += await _with_pages(what, work, host, benches[NAME])
     return rows
 
 
-async def _beside_no_server(what: str, work: Work, device: Device, targets: dict[str, Target]) -> list[Row]:
-    """The server listens, and nobody looks."""
+async def _beside_no_server(what: str, work: Work, host: InProcessHost, bench: Bench) -> list[Row]:
+    """The server listens, and nobody looks; hosts drive the port of the page's bench."""
     async with AsyncExitStack() as stack:
         open_now: list[AsyncExitStack] = []
 
         async def serve() -> None:
+            host.bus = bench.port
             one = await stack.enter_async_context(AsyncExitStack())
-            await one.enter_async_context(Served([DeviceView(NAME, device)]).listening(targets))
+            await one.enter_async_context(_served(bench).listening(_targets(bench)))
             open_now.append(one)
             await trio.sleep(SETTLE_SECONDS)
 
         async def end() -> None:
+            host.bus = bench.device.usb
             while open_now:
                 await open_now.pop().aclose()
             await trio.sleep(SETTLE_SECONDS)
@@ -215,10 +217,11 @@ async def _beside_no_server(what: str, work: Work, device: Device, targets: dict
         return await _ratio(f"{what}, the page is served, nobody looks", work, end, serve)
 
 
-async def _with_pages(what: str, work: Work, device: Device, targets: dict[str, Target]) -> list[Row]:
+async def _with_pages(what: str, work: Work, host: InProcessHost, bench: Bench) -> list[Row]:
     rows: list[Row] = []
-    served = Served([DeviceView(NAME, device)])
-    async with served.pages(targets, NAME) as pages:
+    served = _served(bench)
+    host.bus = bench.port
+    async with served.pages(_targets(bench), NAME) as pages:
         for count in (1, 10):
 
             async def have(count: int) -> None:
@@ -235,17 +238,22 @@ async def _with_pages(what: str, work: Work, device: Device, targets: dict[str, 
     return rows
 
 
-@asynccontextmanager
-async def _pages_of(device: Device) -> AsyncIterator[Pages]:
-    served = Served([DeviceView(NAME, device)])
-    async with served.pages({NAME: Target(device, device.usb)}, NAME) as pages:
-        yield pages
+def _served(bench: Bench) -> Served:
+    return Served([DeviceView(NAME, bench.device, bench)])
+
+
+def _targets(bench: Bench) -> dict[str, Target]:
+    return {NAME: Target(bench.device, bench.port, bench)}
 
 
 async def _idle() -> list[Row]:
     """The whole process, of a device that does nothing."""
     rows = []
-    async with open_device(runner=inline) as device, _pages_of(device) as pages:
+    async with (
+        open_device(runner=inline) as device,
+        open_benches({NAME: device}) as benches,
+        _served(benches[NAME]).pages(_targets(benches[NAME]), NAME) as pages,
+    ):
         for count in (0, 1, 10):
             await pages.have(count)
             before = time.process_time()
@@ -349,7 +357,7 @@ async def _grid() -> list[Row]:
 
 
 def run() -> Iterator[Row]:
-    """Measure; about seven minutes, with AISRV_PAIRS=4 one."""
+    """Measure; about seven minutes, with AISRV_PAIRS=4 one and a half."""
     for part in (_idle, _never_read, _grid, _costs):
         yield from trio.run(part)
 

@@ -15,7 +15,7 @@ from aisrv.firmware.errors import FirmwareError
 from aisrv.protocol.commands import Command
 from aisrv.xcore.traps import TrapKind
 
-VERSION: Final = 1
+VERSION: Final = 2
 """First word of the memory; a program that was built with another one ends."""
 
 BUFFER_BYTES: Final = 1 << 20
@@ -61,6 +61,8 @@ class Verb(enum.IntEnum):
     """Wait for the jobs of the join `a`."""
     RUN_ASYNC = enum.auto()
     """Start one job that nobody joins."""
+    CORES_FREE = enum.auto()
+    """The result is how many cores of the tile are free."""
     SELECT = enum.auto()
     """Wait for one of the events that go with it; `a` is 1 for a default, `b` 1 for an ordered one."""
 

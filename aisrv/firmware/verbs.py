@@ -66,7 +66,7 @@ class ProgramTile(Protocol):
 Answer = tuple[int, bytes]
 Handler = Callable[[ProgramTile, Request], Awaitable[Answer]]
 
-_JOB: Final = struct.Struct("<I60s")
+_JOB: Final = struct.Struct("<II60s")
 _EVENT: Final = struct.Struct("<II")
 _DEFAULT: Final = 0xFFFFFFFF
 _CONTROL: Final = 0x80000000
@@ -198,13 +198,14 @@ def _place(events: list[Event], chosen: Event) -> int:
 # Cores.
 
 
-def _jobs(data: bytes) -> Iterator[tuple[int, str]]:
-    for number, name in _JOB.iter_unpack(data):
-        yield number, name.partition(b"\0")[0].decode(errors="replace")
+def _jobs(tile: ProgramTile, data: bytes) -> Iterator[tuple[int, str]]:
+    for number, address, text in _JOB.iter_unpack(data):
+        name = text.partition(b"\0")[0].decode(errors="replace")
+        yield number, name or _function_at(tile, address)
 
 
 async def _fork(tile: ProgramTile, request: Request) -> Answer:
-    return tile.fork(list(_jobs(request.data))), b""
+    return tile.fork(list(_jobs(tile, request.data))), b""
 
 
 async def _join(tile: ProgramTile, request: Request) -> Answer:
@@ -214,9 +215,13 @@ async def _join(tile: ProgramTile, request: Request) -> Answer:
 
 
 async def _run_async(tile: ProgramTile, request: Request) -> Answer:
-    for number, name in _jobs(request.data):
-        tile.start_job(number, name or _function_at(tile, request.b))
+    for number, name in _jobs(tile, request.data):
+        tile.start_job(number, name)
     return _DONE
+
+
+async def _cores_free(tile: ProgramTile, _request: Request) -> Answer:
+    return tile.tile.cores_free, b""
 
 
 def _function_at(tile: ProgramTile, address: int) -> str:
@@ -241,6 +246,7 @@ VERBS: Final[Mapping[Verb, Handler]] = {
     Verb.FORK: _fork,
     Verb.JOIN: _join,
     Verb.RUN_ASYNC: _run_async,
+    Verb.CORES_FREE: _cores_free,
     Verb.SELECT: _select,
     Verb.CHANEND_ALLOC: _chanend_alloc,
     Verb.CHANEND_FREE: _frees(ChanEnd),

@@ -66,6 +66,11 @@ class Tile:
         return len(self._cores)
 
     @property
+    def cores_free(self) -> int:
+        """Cores that can be taken."""
+        return self._cores.free
+
+    @property
     def cores(self) -> tuple[Core, ...]:
         """Cores in use, by number; one that a trap halted is still among them."""
         return tuple(self._taken[number] for number in sorted(self._taken))

@@ -318,6 +318,67 @@ def test_a_core_that_nobody_joins(tmp_path: Path, capfd: pytest.CaptureFixture[s
     assert sorted(capfd.readouterr().out.splitlines()) == ["3", "alone"]
 
 
+def test_groups_of_threads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = """
+        static int order[4], count;
+        static void adds(void *number) { delay_ticks(100); order[count++] = (int)(uintptr_t)number; }
+        int main(void) {
+            threadgroup_t group = thread_group_alloc();
+            thread_group_add(group, adds, (void *)1, NULL);
+            thread_group_add(group, adds, (void *)2, NULL);
+            printf("%d ", count);
+            thread_group_start(group);
+            thread_group_wait(group);
+            printf("%d ", count);
+            thread_group_start(group);
+            thread_group_wait_and_free(group);
+            xthread_wait_and_free(xthread_alloc_and_start(adds, (void *)3, NULL));
+            printf("%d %d\\n", count, order[4]);
+        }
+    """
+    run_c(tmp_path, text.replace("order[4], count", "order[5], count"))
+    assert capfd.readouterr().out == "0 2 5 3\n"
+
+
+def test_a_group_has_as_many_threads_as_cores_are_free(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = """
+        static void waits(void *unused) { (void)unused; delay_ticks(9); }
+        int main(void) {
+            threadgroup_t group = thread_group_alloc();
+            int count = 0;
+            while (thread_group_try_add(group, waits, NULL, NULL)) count++;
+            thread_group_start(group);
+            thread_group_wait_and_free(group);
+            int groups = 0;
+            while (thread_group_alloc()) groups++;
+            printf("%d threads, %d groups\\n", count, groups);
+        }
+    """
+    run_c(tmp_path, text)
+    assert capfd.readouterr().out == "7 threads, 7 groups\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("thread_group_start(5);", "a thread group that is not allocated"),
+        (
+            "threadgroup_t g = thread_group_alloc(); thread_group_free(g); thread_group_free(g);",
+            "not allocated",
+        ),
+        (
+            "threadgroup_t g = thread_group_alloc(); thread_group_start(g); thread_group_free(g);",
+            "a thread group that runs is freed",
+        ),
+    ],
+)
+def test_groups_that_are_used_wrongly_trap(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(Trap, match=reason):
+        run_c(tmp_path, f"int main(void) {{ {text} }}", RunSettings(stops_at_trap=True))
+
+
 def test_functions_without_arguments_by_pointers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = """
         void say(void *text) { printf("%s ", (const char *)text); }

@@ -227,16 +227,18 @@ void lock_free(lock_t l) { runtime_verb(VERB_LOCK_FREE, l, 0); }
 void lock_acquire(lock_t l) { runtime_verb(VERB_LOCK_ACQUIRE, l, 0); }
 void lock_release(lock_t l) { runtime_verb(VERB_LOCK_RELEASE, l, 0); }
 
-/* Cores. A job goes by its number, a word, and its name, 60 bytes. */
+/* Cores. A job goes by its number, the address of its function, and its name, 60 bytes, which may be empty. */
 
 enum { MOST_JOBS = 8, NAME_BYTES = 60 };
 typedef struct {
     uint32_t number;
+    uint32_t address;
     char name[NAME_BYTES];
 } job_record_t;
 
 static job_record_t record_of(const xc_job_t *job) {
-    job_record_t record = {runtime_new_job(job->function, job->argument), ""};
+    const uint32_t address = (uint32_t)(uintptr_t)job->function;
+    job_record_t record = {runtime_new_job(job->function, job->argument), address, ""};
     strncpy(record.name, job->name, NAME_BYTES - 1);
     return record;
 }
@@ -250,9 +252,76 @@ void run_async(thread_function_t function, void *argument, void *stack_base) {
     (void)stack_base;
     xc_job_t job = {function, argument, ""};
     job_record_t record = record_of(&job);
-    uint32_t address = (uint32_t)(uintptr_t)function;
-    runtime_verb_with(VERB_RUN_ASYNC, 1, address, &record, sizeof record, NULL, 0);
+    runtime_verb_with(VERB_RUN_ASYNC, 1, 0, &record, sizeof record, NULL, 0);
 }
+/* Groups of threads. A thread that is awaited is a group of one. */
+
+enum { GROUPS = 7 };
+static struct {
+    int used;
+    size_t count;
+    xc_job_t jobs[MOST_JOBS];
+    uint32_t join;
+} groups[GROUPS];
+
+static unsigned group_number(threadgroup_t group) {
+    unsigned number = (group >> 8 & 0xFF) - 1;
+    if ((group & 0xFF) != XS1_RES_TYPE_SYNC || number >= GROUPS || !groups[number].used) {
+        runtime_trap(TRAP_ILLEGAL_RESOURCE, "a thread group that is not allocated");
+    }
+    return number;
+}
+threadgroup_t thread_group_alloc(void) {
+    for (unsigned number = 0; number < GROUPS; number++) {
+        if (groups[number].used) continue;
+        groups[number].used = 1;
+        groups[number].count = 0;
+        groups[number].join = 0;
+        return (number + 1) << 8 | XS1_RES_TYPE_SYNC;
+    }
+    return 0;
+}
+int thread_group_try_add(threadgroup_t group, thread_function_t function, void *argument, void *stack_base) {
+    unsigned number = group_number(group);
+    size_t count = groups[number].count;
+    (void)stack_base;
+    if (count + 1 >= MOST_JOBS || runtime_verb(VERB_CORES_FREE, 0, 0) <= count) return 0;
+    groups[number].jobs[count] = (xc_job_t){function, argument, ""};
+    groups[number].count = count + 1;
+    return 1;
+}
+void thread_group_add(threadgroup_t group, thread_function_t function, void *argument, void *stack_base) {
+    if (!thread_group_try_add(group, function, argument, stack_base)) {
+        runtime_trap(TRAP_ILLEGAL_RESOURCE, "a thread group with more threads than logical cores are left");
+    }
+}
+void thread_group_start(threadgroup_t group) {
+    unsigned number = group_number(group);
+    groups[number].join = xc_fork(groups[number].count, groups[number].jobs);
+}
+void thread_group_wait(threadgroup_t group) {
+    unsigned number = group_number(group);
+    if (groups[number].join) xc_join(groups[number].join);
+    groups[number].join = 0;
+}
+void thread_group_free(threadgroup_t group) {
+    unsigned number = group_number(group);
+    if (groups[number].join) runtime_trap(TRAP_ILLEGAL_RESOURCE, "a thread group that runs is freed");
+    groups[number].used = 0;
+}
+void thread_group_wait_and_free(threadgroup_t group) {
+    thread_group_wait(group);
+    thread_group_free(group);
+}
+xthread_t xthread_alloc_and_start(thread_function_t function, void *argument, void *stack_base) {
+    threadgroup_t group = thread_group_alloc();
+    if (group) {
+        thread_group_add(group, function, argument, stack_base);
+        thread_group_start(group);
+    }
+    return group;
+}
+void xthread_wait_and_free(xthread_t thread) { thread_group_wait_and_free(thread); }
 void *stack_base(void *memory, size_t words) { return (char *)memory + sizeof(int) * words - 8; }
 
 /* Select. */

@@ -12,17 +12,20 @@ typedef void (*thread_function_t)(void *);
 XC_BEGIN
 /* Run a function on a free core; none traps. */
 void run_async(thread_function_t function, void *argument, void *stack_base);
+
+/* Groups: functions that start together, each on a core of its own, and are waited for. 0 where the tile has no group
+ * left, of 7. */
+threadgroup_t thread_group_alloc(void);
+void thread_group_add(threadgroup_t group, thread_function_t function, void *argument, void *stack_base);
+/* Add a function where a core is free for it; else return 0. */
+int thread_group_try_add(threadgroup_t group, thread_function_t function, void *argument, void *stack_base);
+void thread_group_start(threadgroup_t group);
+void thread_group_wait(threadgroup_t group);
+void thread_group_free(threadgroup_t group);
+void thread_group_wait_and_free(threadgroup_t group);
+xthread_t xthread_alloc_and_start(thread_function_t function, void *argument, void *stack_base);
+void xthread_wait_and_free(xthread_t thread);
 void *stack_base(void *memory, size_t words);
 XC_END
-
-XC_MISSING(thread_group_alloc, "use PAR_JOBS, or run_async")
-XC_MISSING(thread_group_add, "use PAR_JOBS, or run_async")
-XC_MISSING(thread_group_try_add, "use PAR_JOBS, or run_async")
-XC_MISSING(thread_group_start, "use PAR_JOBS, or run_async")
-XC_MISSING(thread_group_free, "use PAR_JOBS, or run_async")
-XC_MISSING(thread_group_wait, "use PAR_JOBS, or run_async")
-XC_MISSING(thread_group_wait_and_free, "use PAR_JOBS, or run_async")
-XC_MISSING(xthread_alloc_and_start, "use PAR_JOBS, or run_async")
-XC_MISSING(xthread_wait_and_free, "use PAR_JOBS, or run_async")
 
 #endif

@@ -1,7 +1,7 @@
 """The graph of a board: its words, what its IOs are joined to, and its interpreters on cores."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,6 +11,7 @@ from typing import Final, Self
 import trio
 
 from aisrv.board import BoardError, GraphSpec
+from aisrv.device.part_factory import PartFactory
 from aisrv.graph.binary.model import Arc, Format, Graph
 from aisrv.graph.compiler.compile import load_graph
 from aisrv.graph.errors import GraphError
@@ -30,6 +31,8 @@ from aisrv.sensors.sources.opening import open_source
 from aisrv.sensors.sources.spec import SourceSpec
 from aisrv.values.regular_file import ANY_SIZE, opened_regular
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.runtime import Runtime
+from aisrv.xcore.signal import Signal
 
 logger = logging.getLogger("aisrv.graph")
 
@@ -51,7 +54,10 @@ class DeviceGraph:
     live: LiveGraph | None = None
     _files: ExitStack = field(default_factory=ExitStack)
     _drivers: dict[int, Driver] = field(default_factory=dict)
+    _feeds: list["_Frames"] = field(default_factory=list)
     _running: trio.Event = field(default_factory=trio.Event)
+    _cores: list[Signal] = field(default_factory=list)
+    """Those of the cores that wait for the first one."""
 
     @classmethod
     @contextmanager
@@ -74,24 +80,40 @@ class DeviceGraph:
                     raise BoardError(f"{spec.path}: {error}", "graph", "ios", str(io)) from None
             yield device_graph
 
-    async def run(self, ends: Sequence[ChanEnd], changes: Sequence[ChanEnd], numbers: Sequence[int]) -> None:
+    async def run(
+        self,
+        runtime: Runtime,
+        factory: PartFactory,
+        ends: Sequence[ChanEnd],
+        changes: Sequence[ChanEnd],
+        numbers: Sequence[int],
+    ) -> None:
         """Run the first interpreter, the IOs and the engines, until cancelled.
 
-        `ends` and `changes` are those of the engines that the graph may use, whose `numbers` are given.
+        `factory` says how time passes in sources and in passes of interpreters. `ends` and `changes` are
+        those of the engines that the graph may use, whose `numbers` are given.
         """
         clients = [
             EngineClient(number, end, change)
             for number, end, change in zip(numbers, ends, changes, strict=True)
         ]
-        live = self.live = LiveGraph(self._interpreters(clients), self._drivers, clients)
+        for feed in self._feeds:
+            feed.source = factory.source(feed.source)
+        interpreters = self._interpreters(clients)
+        live = self.live = LiveGraph(interpreters, self._drivers, clients, runtime, factory.graph_pass)
         self._running.set()
+        for core in self._cores:
+            core.set()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(live.serve)
-            nursery.start_soon(live.interpret, 0)
+            runtime.start_task(nursery, live.serve)
+            runtime.start_task(nursery, live.interpret, 0)
 
-    async def run_core(self, number: int) -> None:
+    async def run_core(self, number: int, runtime: Runtime) -> None:
         """Run another interpreter until cancelled."""
-        await self._running.wait()
+        if self.live is None:
+            started = Signal(runtime, "the graph's first core")
+            self._cores.append(started)
+            await started.wait()
         assert self.live is not None  # noqa: S101 - set before the event
         await self.live.interpret(number)
 
@@ -138,7 +160,9 @@ class DeviceGraph:
         if transmits:
             raise GraphError(f"IO {io} is an output: join it to file:PATH or gpio:NAME, not to {text!r}")
         source = open_frames(text, form, self.spec.folder, paced=self.spec.paced)
-        return FrameDriver(_frames(source, self.log))
+        feed = _Frames(source, self.log)
+        self._feeds.append(feed)
+        return FrameDriver(feed)
 
     def _pin(self, name: str) -> Pin:
         return self.pins.setdefault(name, Pin(name))
@@ -173,12 +197,17 @@ def open_frames(text: str, form: Format, folder: Path = Path(), *, paced: bool =
     return open_source(spec, folder)
 
 
-def _frames(source: FrameSource, log: Callable[[str], None]) -> Callable[[], Awaitable[bytes]]:
-    async def frame() -> bytes:
-        try:
-            return (await source.frame()).data
-        except SourceError as error:
-            log(f"an input of the graph ends: {error}")
-            raise StreamEnded(str(error)) from None
+class _Frames:
+    """Frames of a source for an input."""
 
-    return frame
+    def __init__(self, source: FrameSource, log: Callable[[str], None]) -> None:
+        self.source = source
+        self._log = log
+
+    async def __call__(self) -> bytes:
+        """Return the next frame; raises StreamEnded."""
+        try:
+            return (await self.source.frame()).data
+        except SourceError as error:
+            self._log(f"an input of the graph ends: {error}")
+            raise StreamEnded(str(error)) from None

@@ -52,6 +52,9 @@ class PartFactory(Protocol):
     async def i2c_transfer(self) -> None:
         """Wait as long as the write of a sensor's register takes."""
 
+    def graph_pass(self, calls: int, nbytes: int) -> None:
+        """Count a pass of a graph's interpreter, with its calls of nodes and the bytes that these moved."""
+
     def flash_chip(self, spec: FlashSpec, storage: Storage) -> FlashChip:
         """Make a flash chip."""
 
@@ -90,6 +93,9 @@ class PlainParts(PartFactory):
 
     async def i2c_transfer(self) -> None:
         return
+
+    def graph_pass(self, calls: int, nbytes: int) -> None:
+        pass
 
     def flash_chip(self, spec: FlashSpec, storage: Storage) -> FlashChip:
         from flash_server.chip.chip import FlashChip

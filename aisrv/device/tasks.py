@@ -186,8 +186,9 @@ def _graph(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     graph = parts.graph
     assert graph is not None  # noqa: S101 - for the type checker
     if task.number:
-        return partial(graph.run_core, task.number)
-    return partial(graph.run, ends.all("engines"), ends.all("changes"), parts.board.graph_engines)
+        return partial(graph.run_core, task.number, parts.node.runtime)
+    engines = ends.all("engines"), ends.all("changes"), parts.board.graph_engines
+    return partial(graph.run, parts.node.runtime, parts.factory, *engines)
 
 
 def device_model(board: Board, spec: EngineSpec) -> DeviceModel:

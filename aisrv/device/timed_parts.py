@@ -11,7 +11,7 @@ from aisrv.device.part_factory import PartFactory
 from aisrv.device.time_account import TimeAccount
 from aisrv.inference.timed_engine import TimedInferenceEngine
 from aisrv.inference.timings.laws import FAST_FLASH_BYTE, FLASH_SERVER_BYTE, FLASH_SERVER_LOAD
-from aisrv.xcore.device_costs import I2C_WRITE_TICKS
+from aisrv.xcore.device_costs import I2C_WRITE_TICKS, graph_pass_slots
 from phy.spi.timed_bus import TimedSpiBus
 from phy.usb.timed_bus import TimedUsbBus
 from phy.usb.timed_data import TimedUsbData
@@ -68,6 +68,9 @@ class TimedParts(PartFactory):
 
     async def i2c_transfer(self) -> None:
         await self._timeline.wait_until(self._timeline.now() + self._timeline.clocks(I2C_WRITE_TICKS))
+
+    def graph_pass(self, calls: int, nbytes: int) -> None:
+        self._timeline.charge_slots(graph_pass_slots(calls, nbytes))
 
     def flash_chip(self, spec: FlashSpec, storage: Storage) -> TimedChip:
         from flash_server.chip.timed_chip import TimedChip

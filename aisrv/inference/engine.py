@@ -44,6 +44,7 @@ from aisrv.model import LoadResult, Model, ModelFileError, Tensor
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 from aisrv.protocol.timing_bands import TickBand, TimingBands
+from aisrv.xcore.runtime import let_others_run
 
 T = TypeVar("T")
 
@@ -352,7 +353,8 @@ class InferenceEngine:
         del loaded
         while values:  # at once they would take long where they are many
             del values[-FREED_AT_ONCE:]
-            await trio.lowlevel.cancel_shielded_checkpoint()
+            with trio.CancelScope(shield=True):
+                await let_others_run()
 
     async def invoke(self) -> None:
         """Run the model once on its inputs as they are. Raises InvokeError.

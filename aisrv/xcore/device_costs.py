@@ -50,6 +50,10 @@ JACDAC_BYTE_TICKS: Final = 1_000
 """A byte on a Jacdac bus: 10 bits at 1 Mbaud (Jacdac's protocol)."""
 I2C_WRITE_TICKS: Final = 29_000
 """The write of a sensor's register: 29 bits at 100 kbit/s. Estimate: its clock is not published."""
+GRAPH_PASS_SLOTS: Final = 20
+"""Estimate: a pass of a graph's interpreter."""
+GRAPH_CALL_SLOTS: Final = 20
+"""Estimate: a call of a node in a pass. Each word that the node takes or gives is `WORD_SLOTS` besides."""
 LOAD_TICKS: Final = 5760
 """Initialization and planning of a model, for each operator. Estimate: (99,717 + 171,000) ticks of vww with
 47 operators (XMOS ai_tools, app_profiling README)."""
@@ -87,3 +91,8 @@ def spi_transaction_ticks(nbytes: int, clock_hz: int) -> Fraction:
     """Ticks of a transaction: idle and chip select at its least lengths, 400 ns in all, and its bytes."""
     chip_select = SPI_IDLE_TICKS + SPI_SETUP_TICKS + SPI_HOLD_TICKS
     return chip_select + nbytes * spi_byte_ticks(clock_hz)
+
+
+def graph_pass_slots(calls: int, nbytes: int) -> int:
+    """Slots of a pass of a graph's interpreter, in which nodes were called and moved bytes in or out."""
+    return GRAPH_PASS_SLOTS + GRAPH_CALL_SLOTS * calls + WORD_SLOTS * -(-nbytes // 4)

@@ -188,6 +188,12 @@ class Runtime:
             core.task = None  # its task has the core in its context: a cycle
             self._check_deadlock()
 
+    def start_task(
+        self, nursery: trio.Nursery, function: Callable[[*Ts], Awaitable[object]], *args: *Ts
+    ) -> None:
+        """Start a further task of the running core in a nursery of it."""
+        nursery.start_soon(function, *args)
+
     async def begin_verb(self) -> None:
         """Count a verb, and let others run before it where there were too many in a row."""
         if self.verbs_at_once >= MAX_VERBS_PER_TURN:

@@ -22,6 +22,10 @@ class Signal:
         self._is_set = True
         self._parking.wake(None)
 
+    def clear(self) -> None:
+        """Have the next wait last until the next `set`."""
+        self._is_set = False
+
     async def wait(self) -> None:
         """Wait until it is set, and clear it."""
         if not self._is_set:

@@ -41,7 +41,7 @@ class TimedRuntime(Runtime):
             tiles=tiles,
             name=name,
             on_trap=on_trap,
-            seed=seed,
+            seed=number if seed is None else seed,  # so that selects are repeatable, too
             core_clock_mhz=core_clock_mhz,
         )
         turns = turns_of_run()
@@ -70,6 +70,28 @@ class TimedRuntime(Runtime):
             await self.timeline.settle()
 
         super().run_core(core, owner, begin)
+
+    def start_task(
+        self, nursery: trio.Nursery, function: Callable[[*Ts], Awaitable[object]], *args: *Ts
+    ) -> None:
+        """Start a further task of the running core, which begins in its turn."""
+        core = current_core()
+        assert core is not None  # noqa: S101 - for the type checker
+        place: TimedParking[None] = TimedParking(self, self.timeline)
+        may_begin = False
+
+        def let_begin() -> None:
+            nonlocal may_begin
+            may_begin = True
+            place.wake(None)
+
+        async def begin() -> None:
+            if not may_begin:
+                await place.park("begin", core, timed=True)
+            await function(*args)
+
+        nursery.start_soon(begin, name=function)
+        self.timeline.at(self.timeline.now(), let_begin, core)
 
     async def begin_verb(self) -> None:
         """Take a slot, then wait for the core's tick, as others see what it does at a lock or in a select."""

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-import trio
-
+from aisrv.xcore.runtime import let_others_run
 from flash_server.chip.part import FlashPart
 from flash_server.errors import LayoutError, PartError
 from flash_server.image.detect import detect_in_steps
@@ -163,7 +162,7 @@ async def _take_turns(steps: Steps[T]) -> T:
         except StopIteration as done:
             result: T = done.value
             return result
-        await trio.lowlevel.checkpoint()
+        await let_others_run()
 
 
 async def _detect(data: Partition, prefix: bytes) -> ImageFormat:

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import trio
-
+from aisrv.xcore.runtime import let_others_run
 from flash_server.boot.boot_image import NO_BOOT_IMAGE, BootImageError, BootReport
 from flash_server.boot.upgrade import Upgrade, boot_report
 from flash_server.chip.partitions import DataImage, Partition, Partitions, model_bytes, read_image
@@ -96,7 +95,7 @@ class FlashService:
                 if isinstance(found, LayoutError):
                     self.log(f"flash: {found}")
                 if not number % ENGINES_A_STEP:
-                    await trio.lowlevel.checkpoint()
+                    await let_others_run()
             return
         self.log(f"flash: {self._fault}")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from aisrv.protocol.jacdac.timers import SECOND
+from aisrv.xcore.runtime import current_runtime
 from phy.jacdac.bus import BusPeer
 from phy.jacdac.control import Identity
 from phy.jacdac.device import JacdacDevice
@@ -50,7 +51,10 @@ async def jacdac(
     engines: Sequence[EngineClient],
     store: SettingsStore | None = None,
 ) -> None:
-    """Serve a bus until cancelled; `store` keeps the Sensor Aggregator's inputs."""
+    """Serve a bus, on a core, until cancelled; `store` keeps the Sensor Aggregator's inputs."""
+    runtime = current_runtime()
+    assert runtime is not None  # noqa: S101 - for the type checker
+    start = runtime.start_task
     device = JacdacDevice(settings.device_id, peer.send, identity=settings.identity)
     states = [await engine.describe() for engine in engines]
     aggregator = SensorAggregator(device, FIRST_RUNNER - 1, keep=_ignore if store is None else store.keep)
@@ -82,10 +86,10 @@ async def jacdac(
 
     async with trio.open_nursery() as nursery:
         for engine, runner in zip(engines, runners, strict=True):
-            nursery.start_soon(engine.run, post)
-            nursery.start_soon(engine.watch, post, runner.model_changed)
+            start(nursery, engine.run, post)
+            start(nursery, engine.watch, post, runner.model_changed)
         if store is not None:
-            nursery.start_soon(store.run)
+            start(nursery, store.run)
         device.start(services, [aggregator])
         await _serve(device, peer, answers, clock)
 

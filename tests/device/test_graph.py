@@ -4,6 +4,8 @@ import os
 import runpy
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,7 +17,9 @@ from aisrv.attach.inprocess import InProcessHost
 from aisrv.board import Board, BoardError, EngineSpec, GraphSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
+from aisrv.xcore.device_costs import graph_pass_slots
 from tests.support import networks
+from tests.support.amounts import amount
 from tests.support.graphs import (
     STREAM,
     GraphBuilder,
@@ -26,6 +30,7 @@ from tests.support.graphs import (
     write_wav,
     write_words,
 )
+from tests.support.past_timeline import Scheduled
 from tests.support.paths import ROOT
 
 Change = tuple[float, str, bool]
@@ -161,7 +166,8 @@ def test_the_graph_waits_for_a_model_that_fits(tmp_path: Path) -> None:
     virtual(main)
 
 
-def test_interpreters_on_several_cores_run_a_graph(tmp_path: Path) -> None:
+@pytest.mark.parametrize("device_time", [False, True])
+def test_interpreters_on_several_cores_run_a_graph(tmp_path: Path, device_time: bool) -> None:
     builder = GraphBuilder(processors=3)
     arcs = [builder.arc(form(64), form(64)) for _ in range(3)]
     builder.io(1, arcs[0])
@@ -183,7 +189,7 @@ def test_interpreters_on_several_cores_run_a_graph(tmp_path: Path) -> None:
     )
 
     async def main() -> None:
-        async with open_device(Board(graph=spec), runner=inline) as device:
+        async with open_device(Board(graph=spec), runner=inline, device_time=device_time) as device:
             await trio.sleep(1)
             assert device.graph is not None
             assert device.graph.live is not None
@@ -235,3 +241,51 @@ async def test_a_file_that_is_no_graph_is_refused(tmp_path: Path) -> None:
 def test_a_board_checks_its_graph(change: dict[str, object]) -> None:
     with pytest.raises(BoardError):
         Board(engines=(EngineSpec(),), graph=GraphSpec(Path("x"), **change))  # type: ignore[arg-type]
+
+
+def timed_run(tmp_path: Path, seed: int) -> tuple[list[tuple[str, int]], set[str]]:
+    """Ticks of the pins' changes in device time, and cores that waited past the timeline."""
+    spec = GraphSpec(tmp_path / "graph.txt", ios={4: "wav:speech.wav", 8: "gpio:word,long"}, folder=tmp_path)
+
+    async def main() -> tuple[list[tuple[str, int]], set[str]]:
+        changes: list[tuple[str, int]] = []
+        async with open_device(Board(graph=spec), runner=inline, device_time=True) as device:
+            assert device.graph is not None
+            begin = device.node.clock.ticks()
+            watch = Scheduled()
+            trio.lowlevel.add_instrument(watch)
+            for pin in device.graph.pins.values():
+
+                def note(level: bool, name: str = pin.name) -> None:
+                    changes.append((f"{name} {level:d}", device.node.clock.ticks() - begin))
+
+                pin.observe(note)
+            await device.load_model(word_network())
+            await trio.sleep(4)
+            trio.lowlevel.remove_instrument(watch)
+        assert watch.turns > 500
+        return changes, watch.past
+
+    with (
+        patch("trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING", True),
+        patch("trio._core._run._r", Random(seed)),
+    ):
+        return trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+@pytest.mark.in_full
+def test_a_graph_takes_its_time_and_waits_by_the_timeline_alone(tmp_path: Path) -> None:
+    write_wav(golden_audio() + bytes(640 * 60), tmp_path / "speech.wav")
+    write_words(word_graph(), tmp_path / "graph.txt")
+    changes, past = timed_run(tmp_path, 0)
+    assert past == set()
+    assert [name for name, _ in changes] == ["word 1", "long 1", "long 0", "word 0"]
+    due = 15 * 2_000_000
+    assert due < changes[0][1] < due + 200_000  # what nodes and the inference take
+    for seed in range(1, amount(20, every_day=2)):
+        assert timed_run(tmp_path, seed) == (changes, set()), seed
+
+
+def test_a_pass_of_a_graph_takes_slots_for_calls_and_words() -> None:
+    assert graph_pass_slots(0, 0) == 20
+    assert graph_pass_slots(3, 1281) == 20 + 60 + 4 * 321

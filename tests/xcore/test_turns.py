@@ -22,7 +22,6 @@ from aisrv.monitor.trace.writer import TraceWriter
 from aisrv.protocol.commands import Command
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
-from aisrv.xcore.core import current_core
 from aisrv.xcore.node import open_node
 from aisrv.xcore.select import select
 from aisrv.xcore.timed_classes import TIMED, timeline_of
@@ -30,6 +29,7 @@ from aisrv.xcore.timed_parking import TimedParking
 from aisrv.xcore.waiter import Waiter
 from tests.support.amounts import amount
 from tests.support.device_time import SpiHost, UsbHost, on_virtual_time, ticks, timed_device
+from tests.support.past_timeline import Scheduled
 from tests.support.timed_node import core_clock
 
 Outcome = list[Any]
@@ -136,32 +136,7 @@ def test_one_wake_up_past_the_timeline_is_noticed() -> None:
         assert any(_shuffled(seed) != _shuffled(0) for seed in range(1, 10))
 
 
-class Scheduled(trio.abc.Instrument):
-    """Notes the cores that Trio runs on though they had no turn."""
-
-    def __init__(self) -> None:
-        self.past: set[str] = set()
-        self.turns = 0
-
-    def task_scheduled(self, task: trio.lowlevel.Task) -> None:
-        core = task.context.run(current_core)
-        if core is None or core.task is not task:
-            return  # no core, or one whose task has not begun
-        running = trio.lowlevel.current_task() if _in_a_task() else None
-        if running is None or "turns" not in running.name:
-            self.past.add(core.name)
-        self.turns += 1
-
-
-def _in_a_task() -> bool:
-    try:
-        trio.lowlevel.current_task()
-    except RuntimeError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("past", ["nothing", "sleep", "checkpoint", "event"])
+@pytest.mark.parametrize("past", ["nothing", "sleep", "checkpoint", "event", "child"])
 def test_a_wait_of_a_core_past_the_timeline_is_found(past: str) -> None:
     async def main() -> set[str]:
         event = trio.Event()
@@ -177,6 +152,10 @@ def test_a_wait_of_a_core_past_the_timeline_is_found(past: str) -> None:
                     await trio.lowlevel.checkpoint()
                 if past == "event":
                     await event.wait()
+                if past == "child":
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(trio.lowlevel.checkpoint)
+                        nursery.start_soon(event.wait)
 
             async def take() -> None:
                 await timer.wait_after(50)

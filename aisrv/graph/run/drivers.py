@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import BinaryIO, Final, Protocol, runtime_checkable
 
 import numpy as np
-import trio
 
 from aisrv.graph.binary.model import Format
 from aisrv.graph.nodes.samples import dtype_of
 from aisrv.graph.run.io import IoPort
+from aisrv.xcore.runtime import current_runtime
+from aisrv.xcore.signal import Signal
 
 Post = Callable[[IoPort, bytes], None]
 """Enters the bytes of an input before the next RUN."""
@@ -38,19 +39,24 @@ class FrameDriver:
         """Take a function that returns the bytes of the next frame, or raises StreamEnded."""
         self._frame = frame
         self._port: IoPort | None = None
-        self._asked = trio.Event()
+        self._asked: Signal | None = None
         self.frames = 0
         self.ended = False
 
     def request(self, port: IoPort) -> None:
         self._port = port
-        self._asked.set()
+        if self._asked is not None:
+            self._asked.set()
 
     async def run(self, post: Post) -> None:
-        """Give a frame for each request, until there are no more."""
+        """Give a frame for each request, until there are no more; on a core of a node."""
+        runtime = current_runtime()
+        assert runtime is not None  # noqa: S101 - for the type checker
+        asked = self._asked = Signal(runtime, "requests of an input")
+        if self._port is not None:
+            asked.set()
         while True:
-            await self._asked.wait()
-            self._asked = trio.Event()
+            await asked.wait()
             while (port := self._port) is not None and port.ongoing:
                 try:
                     data = await self._frame()
@@ -59,7 +65,7 @@ class FrameDriver:
                     return
                 self.frames += 1
                 post(port, data)
-                await trio.lowlevel.checkpoint()
+                await runtime.let_others_run()
                 break
 
 

@@ -14,6 +14,7 @@ from aisrv.protocol.commands import Command, Spec, Status
 from aisrv.protocol.engine_channel import MODEL_CHANGED, get_command, set_command, take_notification
 from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescriptions
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.signal import Signal
 from aisrv.xcore.tokens import WORD_BYTES
 from aisrv.xcore.verb import Steps
 
@@ -44,7 +45,7 @@ class EngineClient:
         self._changes = changes
         self._changed = True
         self._jobs: deque[Job] = deque()
-        self._work = trio.Event()
+        self._work = Signal(end.runtime, "jobs of a graph")
         self.inputs: tuple[EngineTensor, ...] = ()
         self.outputs: tuple[EngineTensor, ...] = ()
         """Tensors as of the last `look`."""
@@ -91,10 +92,9 @@ class EngineClient:
         """Run jobs, and look at new models, until cancelled; `wake` is called after each."""
         async with trio.open_nursery() as nursery:
             if self._changes is not None:
-                nursery.start_soon(self._watch, self._changes)
+                self._end.runtime.start_task(nursery, self._watch, self._changes)
             while True:
                 while not self._jobs and not self._changed:
-                    self._work = trio.Event()
                     await self._work.wait()
                 if self._changed:
                     self.busy = True

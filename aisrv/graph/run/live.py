@@ -16,6 +16,8 @@ from aisrv.graph.run.drivers import Post, TaskDriver
 from aisrv.graph.run.engine_client import EngineClient
 from aisrv.graph.run.io import Driver, IoPort
 from aisrv.graph.run.scheduler import Interpreter
+from aisrv.xcore.runtime import Runtime
+from aisrv.xcore.signal import Signal
 
 logger = logging.getLogger(__name__)
 
@@ -30,11 +32,14 @@ class LiveGraph:
     def __init__(
         self,
         interpreters: Sequence[Interpreter],
-        drivers: Mapping[int, Driver] | None = None,
-        engines: Sequence[EngineClient] = (),
+        drivers: Mapping[int, Driver],
+        engines: Sequence[EngineClient],
+        runtime: Runtime,
+        count_pass: Callable[[int, int], None],
     ) -> None:
         """Take interpreters of one graph, and drivers by the platform's number of the IO (IO_AL_idx).
 
+        `count_pass` hears of each pass how many calls of nodes it had, and how many bytes they moved.
         Raises GraphError if the graph does not use one of these IOs.
         """
         self.interpreters: Final = tuple(interpreters)
@@ -43,13 +48,15 @@ class LiveGraph:
         """Reason why the graph does not run; None while it does."""
         self._tasks: list[Callable[[Post], Awaitable[None]]] = []
         self._arrived: list[tuple[int, IoPort, bytes]] = []
-        self._wakers = [trio.Event() for _ in self.interpreters]
+        self._runtime: Final = runtime
+        self._count_pass: Final = count_pass
+        self._wakers = [Signal(runtime, "the graph") for _ in self.interpreters]
         self._models: tuple[int, ...] | None = None
-        self._drivers = dict(drivers or {})
+        self._drivers = dict(drivers)
         self._resting = [False] * len(self.interpreters)
         self._by_scripts = [0] * len(self.interpreters)
         self._rested = trio.Event()
-        for hwid, driver in (drivers or {}).items():
+        for hwid, driver in drivers.items():
             owners = [each for each in self.interpreters if any(port.hwid == hwid for port in each.ports)]
             for interpreter in owners or self.interpreters[:1]:
                 interpreter.attach(hwid, driver)
@@ -88,20 +95,13 @@ class LiveGraph:
             self._resting[number] = False
             waker.set()
 
-    async def run(self) -> None:
-        """Run until cancelled, all interpreters in this task's nursery."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.serve)
-            for number in range(len(self.interpreters)):
-                nursery.start_soon(self.interpret, number)
-
     async def serve(self) -> None:
         """Serve the IOs and the engines until cancelled."""
         async with trio.open_nursery() as nursery:
             for task in self._tasks:
-                nursery.start_soon(self._serve_input, task)
+                self._runtime.start_task(nursery, self._serve_input, task)
             for engine in self.engines:
-                nursery.start_soon(engine.serve, self.wake)
+                self._runtime.start_task(nursery, engine.serve, self.wake)
             await trio.sleep_forever()
 
     async def _serve_input(self, task: Callable[[Post], Awaitable[None]]) -> None:
@@ -111,7 +111,7 @@ class LiveGraph:
     async def interpret(self, number: int) -> None:
         """Run one of the interpreters until cancelled; the first lets in what has arrived."""
         while True:
-            self._wakers[number] = trio.Event()
+            self._wakers[number].clear()
             if number == 0:
                 self._begin()
                 self._enter()
@@ -120,7 +120,7 @@ class LiveGraph:
                 self._resting[number] = self._is_driven(number)
                 if self.at_rest:
                     self._rested.set()
-                await trio.lowlevel.checkpoint()
+                await self._runtime.let_others_run()
             else:
                 self._resting[number] = True
                 if self.at_rest:
@@ -142,7 +142,10 @@ class LiveGraph:
         ports, scripts = interpreter.ports, interpreter.script_counts
         before = [port.moved for port in ports]
         written = scripts.written
+        calls, nbytes = _moved(interpreter)
         moved = interpreter.run(ReturnMode.PASS)
+        all_calls, all_bytes = _moved(interpreter)
+        self._count_pass(all_calls - calls, all_bytes - nbytes)
         crossed = [port for port, count in zip(ports, before, strict=True) if port.moved != count]
         if scripts.written == written or not all(port.transmits for port in crossed):
             self._by_scripts[number] = 0
@@ -191,3 +194,9 @@ class LiveGraph:
                 entered = True
         if entered:
             self._wake_others(0)
+
+
+def _moved(interpreter: Interpreter) -> tuple[int, int]:
+    """Return the calls of nodes since RESET, and the bytes that they took and gave."""
+    counts = [entry.counts for entry in interpreter.entries]
+    return sum(each.calls for each in counts), sum(each.consumed + each.produced for each in counts)

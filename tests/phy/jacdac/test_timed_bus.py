@@ -18,7 +18,7 @@ from phy.jacdac.bus import QUEUE_FRAMES
 from phy.jacdac.timed_bus import TimedJacdacBus
 from tests.support.device_time import on_virtual_time
 from tests.support.jacdac_client import DEVICE, BusClient
-from tests.xcore.test_turns import Scheduled
+from tests.support.past_timeline import Scheduled
 
 RUNNER = 2
 FRAME = command_frame(DEVICE, [ServicePacket(1, 2, b"abcd")])

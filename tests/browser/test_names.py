@@ -65,7 +65,7 @@ def test_a_name_is_text(opened: PageOpener, kind: str, width: int) -> None:
         expect(page.locator("#about")).to_have_text(cut(name))
         expect(page.locator(".leds li").first).to_have_text(f"{cut(name)} off")
         expect(page.locator(".thresholds label").first).to_contain_text(cut(name).strip())
-        expect(page.locator(".engine .bars span").first).to_have_text(cut(f"{name}{ORDER}0"))
+        expect(page.locator(".engine .bars bdi").first).to_have_text(cut(f"{name}{ORDER}0"))
         expect(page.locator(".log")).to_contain_text(name[:512].strip())
         expect(page.locator("#alarm")).to_contain_text(name[:20])
         expect(page.locator("svg.chip .halted title")).to_contain_text(name[:20])
@@ -76,3 +76,29 @@ def test_a_name_is_text(opened: PageOpener, kind: str, width: int) -> None:
         expect(page.locator(".many a")).to_have_count(1)
         has_no_elements_of_names(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_long_name_takes_a_line(opened: PageOpener, width: int) -> None:
+    with ShownDevices(board_of("long")) as shown:
+        page = opened(shown.url, width)
+        shown.call(lambda device: set_command(device.local[0], Command.START_INFER))
+        page.get_by_text("Outputs and thresholds").click()
+        expect(page.locator(".engine .bars bdi")).to_have_count(10)
+        heights = page.locator("bdi").evaluate_all("all => all.map((each) => each.clientHeight)")
+        assert max(heights) < 30, heights
+        assert page.locator(".engine .bars bdi").first.get_attribute("title") == cut(NAMES["long"])
+
+
+def test_a_name_turns_no_text_around_but_its_own(opened: PageOpener) -> None:
+    with ShownDevices(board_of("right to left")) as shown:
+        page = opened(shown.url)
+        page.get_by_text("Outputs and thresholds").click()
+        label = page.locator(".thresholds label").first
+        name, value = (label.locator(each).bounding_box() for each in ("bdi", ".num"))
+        assert name is not None
+        assert value is not None
+        assert name["x"] + name["width"] <= value["x"]
+        parts = page.locator("#alarm span")
+        expect(parts).to_have_count(1)
+        assert parts.evaluate("each => getComputedStyle(each).unicodeBidi") == "isolate"

@@ -32,6 +32,8 @@ export function outcome() {
   }
   return { line, tell };
 }
+// A name that somebody chose: on one line, whole in its tip, and without a say in what is written beside it.
+export const called = (name) => el("bdi", { title: name }, name);
 // Figures with their names: a list, and the elements of the figures by key.
 export function facts(names) {
   const figures = Object.fromEntries(Object.keys(names).map((key) => [key, el("dd", {}, "–")])),

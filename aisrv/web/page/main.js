@@ -180,9 +180,11 @@ function show() {
   const halted = Object.entries(state.cores)
     .filter(([, core]) => core.s === "halted")
     .map(([place, core]) => `core ${place} halted in ${core.trap}`);
-  const trouble = [state.deadlock && `deadlock: ${state.deadlock}`, ...halted].filter(Boolean).join("; ");
-  $("alarm").hidden = !trouble;
-  say($("alarm"), trouble);
+  const trouble = [state.deadlock && `deadlock: ${state.deadlock}`, ...halted].filter(Boolean);
+  $("alarm").hidden = !trouble.length;
+  if ($("alarm").textContent !== trouble.join("; "))
+    // Each for itself: one may turn the text around that comes behind it.
+    $("alarm").replaceChildren(...trouble.flatMap((each, n) => [n ? "; " : "", el("span", { dir: "auto" }, each)]));
 }
 
 function picture(data) {

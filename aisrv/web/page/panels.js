@@ -1,6 +1,6 @@
 // Engines, memory, timings, traffic, log, and the grid of many devices.
 import uPlot from "./uPlot.esm.js";
-import { band, button, bytes, card, count, el, facts, kib, mark, ms, outcome, say, svg } from "./dom.js";
+import { band, button, bytes, called, card, count, el, facts, kib, mark, ms, outcome, say, svg } from "./dom.js";
 
 const COLORS = ["--a", "--b", "--c", "--d", "--e"],
   SECONDS = 60;
@@ -25,7 +25,7 @@ export function makeEngine(number, engine, act) {
     tensorBox = el("figure", { hidden: true }, tensor, el("figcaption", {}, "input tensor"));
   const bars = el("div", { class: "bars" }),
     error = el("p", { class: "said bad", role: "alert" });
-  const leds = engine.leds.map((name) => el("li", {}, el("i"), name, el("span", { class: "vh" }, " off")));
+  const leds = engine.leds.map((name) => el("li", {}, el("i"), called(name), el("span", { class: "vh" }, " off")));
   const sliders = engine.leds.map((name, n) => slider(name, n));
   const on = check("drive the outputs", (is) => send("gpio", { on: +is })),
     most = check("the largest only", (is) => send("gpio-mode", { max: +is }));
@@ -39,7 +39,7 @@ export function makeEngine(number, engine, act) {
         onchange: () => send("threshold", { output: n, value: input.value }),
         oninput: () => say(value, input.value),
       });
-    return { input, value, box: el("label", {}, `${name} above `, value, input) };
+    return { input, value, box: el("label", {}, called(name), " above ", value, input) };
   }
   function check(text, done) {
     const input = el("input", { type: "checkbox", onchange: () => done(input.checked) });
@@ -163,14 +163,14 @@ export function makeEngine(number, engine, act) {
       const scores = state.scores,
         top = scores.reduce((best, each) => (each[1] > best ? each[1] : best), -129);
       if (rows.length !== scores.length) {
-        rows = scores.map(() => ({ name: el("span"), bar: el("i"), value: el("span", { class: "num" }) }));
+        rows = scores.map(() => ({ name: called(""), bar: el("i"), value: el("span", { class: "num" }) }));
         bars.replaceChildren(
           ...rows.flatMap((row) => [row.name, el("div", { class: "bar" }, row.bar), row.value]),
         );
       }
       scores.forEach(([at, value], n) => {
         const row = rows[n];
-        say(row.name, state.model.labels?.[at] || `class ${at}`);
+        say(row.name, (row.name.title = state.model.labels?.[at] || `class ${at}`));
         mark(row.name, "first", value === top);
         row.bar.style.width = `${((value + 128) / 2.55).toFixed(1)}%`;
         say(row.value, String(value));
@@ -219,7 +219,7 @@ export function makeTimings(board) {
           bar.style.width = `${((100 * time) / most).toFixed(1)}%`;
           bar.style.opacity = basis === "estimate" ? 0.5 : 1;
           return [
-            el("span", {}, name),
+            called(name),
             el("div", { class: "bar" }, bar),
             el("span", { class: "num", title: `${band([time, low, high])}, ${basis}` }, ms(time)),
           ];

@@ -87,6 +87,9 @@ class TimeAccount:
         self.chips: Final[list[TimedChip]] = []
         self._begun = Spent()
         self._rows: dict[int, tuple[int, Spent]] = {}
+        self._busy_begun: Spent | None = None
+        self._busy: dict[int, Spent] = {}
+        self._all_busy = Fraction(0)
 
     # What the data task tells.
 
@@ -103,6 +106,28 @@ class TimeAccount:
         """Note that a command was served."""
         count, spent = self._rows.get(command, (0, Spent()))
         self._rows[command] = count + 1, spent + (self._spent() - self._begun)
+
+    # What the SPI buffer tells.
+
+    def begin_busy(self) -> None:
+        """Note that what a master sent over SPI is carried out."""
+        self._busy_begun = self._spent()
+
+    def end_busy(self, command: int) -> None:
+        """Note that it is done."""
+        begun, self._busy_begun = self._busy_begun, None
+        assert begun is not None  # noqa: S101 - for the type checker
+        spent = self._spent() - begun
+        spent = replace(spent, link=Fraction(0), turns=Fraction(0), host=Fraction(0))
+        self._busy[command] = self._busy.get(command, Spent()) + spent
+        self._all_busy += spent.sum
+
+    def busy_clocks(self) -> int:
+        """Return the clocks so far in which something from SPI was carried out."""
+        begun = self._busy_begun
+        if begun is None:
+            return int(self._all_busy)
+        return int(self._all_busy + max(Fraction(0), self.timeline.now() - begun.sum))
 
     def _spent(self) -> Spent:
         """Return all clocks so far."""
@@ -134,6 +159,7 @@ class TimeAccount:
         ]
         if self.spi is not None:
             for command, (count, ticks) in self.spi.taken.items():
-                spent = Spent(link=ticks, sum=ticks)
+                busy = self._busy.get(command, Spent()) / clocks
+                spent = busy + Spent(link=ticks, sum=ticks)
                 rows.append(CommandRow("spi", command_name(command), count, spent))
         return rows

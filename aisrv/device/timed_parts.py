@@ -54,12 +54,13 @@ class TimedParts(PartFactory):
     def spi(self) -> TimedSpiBus:
         bus = TimedSpiBus(self._runtime)
         self._account.spi = bus
+        bus.busy_clocks = self._account.busy_clocks
         return bus
 
     def spi_buffer(self) -> Callable[..., TimedSpiBuffer]:
         from phy.spi.timed_buffer import TimedSpiBuffer
 
-        return partial(TimedSpiBuffer, self._timeline)
+        return partial(TimedSpiBuffer, self._timeline, self._account)
 
     def jacdac(self) -> TimedJacdacBus:
         from phy.jacdac.timed_bus import TimedJacdacBus

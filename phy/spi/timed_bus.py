@@ -6,7 +6,7 @@ and traces", section 2; "XCORE AI server: numbers and wire behavior", section SP
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Final, NamedTuple
 
@@ -77,7 +77,9 @@ class TimedSpiBus(SpiBus):
         self._turn = trio.Lock()
         self._clocked: int | None = None
         self.taken: Final[dict[int, tuple[int, Fraction]]] = {}
-        """Messages so far by their first byte: how many, and the ticks on the wires."""
+        """Messages so far by their first byte: how many, and their ticks while the device was not BUSY."""
+        self.busy_clocks: Callable[[], int] = lambda: 0
+        """Returns the clocks so far in which the device was BUSY."""
 
     async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         size = sum(len(each.mosi) for each in transfers)
@@ -91,7 +93,7 @@ class TimedSpiBus(SpiBus):
         if not transfers:
             return await super().message(())
         begin = self._timeline.ticks
-        self._count(transfers)
+        busy, first = self.busy_clocks(), self._count(transfers)
         miso = [b""] * len(transfers)
         pieces = list(_pieces(transfers, self._clocked))
         cancelled: BaseException | None = None
@@ -106,15 +108,20 @@ class TimedSpiBus(SpiBus):
             with trio.CancelScope(shield=True):
                 miso[piece.transfer] += (await super().message((piece.part,)))[0]
             self._note(piece.part)
+        count, ticks = self.taken[first]
+        worked = Fraction((self.busy_clocks() - busy) * 100, self._timeline.core_clock_mhz)
+        self.taken[first] = count, ticks - min(worked, pieces[-1].ticks)
         if cancelled is not None:
             raise cancelled
         return miso
 
-    def _count(self, transfers: Sequence[SpiTransfer]) -> None:
+    def _count(self, transfers: Sequence[SpiTransfer]) -> int:
+        """Count a message; return its first byte."""
         *_, last = _pieces(transfers, self._clocked)
         first = next((each.mosi[0] for each in transfers if each.mosi), 0)
         count, ticks = self.taken.get(first, (0, Fraction(0)))
         self.taken[first] = count + 1, ticks + last.ticks
+        return first
 
     def _note(self, transfer: SpiTransfer) -> None:
         self._clocked = None if transfer.deselect else (self._clocked or 0) + len(transfer.mosi)

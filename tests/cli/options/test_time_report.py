@@ -2,7 +2,9 @@
 
 import io
 import json
+from collections.abc import Awaitable, Callable
 
+import pytest
 import trio
 from rich.console import Console
 
@@ -13,7 +15,7 @@ from aisrv.cli.options.time_report import print_reports, report_data
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command
-from tests.support.device_time import SpiHost, UsbHost, on_virtual_time, timed_device, workload
+from tests.support.device_time import SpiHost, UsbHost, on_virtual_time, ticks, timed_device, workload
 
 MODEL = digits.model_bytes()
 IMAGE = digits.test_images()[0][0]
@@ -75,19 +77,48 @@ def test_json_has_the_same_and_the_host_s_second() -> None:
     assert [row["count"] for row in data["commands"]] == [1, 2, 2, 2]
 
 
-def test_messages_over_spi_are_on_the_link_alone() -> None:
-    async def main() -> list[tuple[str, str, float, float]]:
+def spi_rows(commands: Callable[[SpiHost], Awaitable[object]]) -> tuple[dict[str, dict[str, float]], int]:
+    """The rows of what a master sends back to back, and the ticks from begin to end."""
+
+    async def main() -> tuple[dict[str, dict[str, float]], int]:
         async with timed_device(MODEL) as device:
-            host = SpiHost(device, None)
-            await host.set(Command.SET_INPUT_TENSOR, IMAGE)
+            begin = ticks(device)
+            await commands(SpiHost(device, None))
             assert device.time_account is not None
             rows = report_data(None, device.time_account)["commands"]
-            return [(row["port"], row["command"], row["link"], row["ticks"]) for row in rows]
+            assert {row["port"] for row in rows} == {"spi"}
+            return {row["command"]: row for row in rows}, ticks(device) - begin
 
-    assert on_virtual_time(main) == [
-        ("spi", "GET_STATUS", 1200, 1200),
-        ("spi", "SET_INPUT_TENSOR", 5240, 5240),
-    ]
+    return on_virtual_time(main)
+
+
+def test_a_command_over_spi_has_link_tasks_and_inference_apart() -> None:
+    rows, _ = spi_rows(lambda host: host.infer())
+    infer = rows["START_INFER"]
+    assert infer["link"] == 120
+    assert infer["inference"] == 41_390
+    # What START_INFER itself, GET_OUTPUT_TENSOR of 10 bytes and GET_TIMINGS of 6 operators take on channels.
+    output, timings = (2 + 2 * 4 + 2 * 4) * 5 + 96, (2 + 6 * 4) * 5 + 96
+    assert round(infer["tasks"] * 6) == 663 + (484 + 242 + output) + (484 + 242 + timings)
+    assert infer["load"] == infer["flash"] == 0
+    assert infer["low"] < infer["ticks"] < infer["high"]
+
+
+def test_rows_of_a_master_that_always_polls_add_up_to_what_it_took() -> None:
+    async def cycle(host: SpiHost) -> None:
+        await host.set(Command.SET_INPUT_TENSOR, IMAGE)
+        await host.infer()
+        await host.read(Command.GET_OUTPUT_TENSOR, 10)
+
+    rows, taken = spi_rows(cycle)
+    assert list(rows) == ["GET_STATUS", "SET_INPUT_TENSOR", "START_INFER", "GET_OUTPUT_TENSOR"]
+    assert rows["SET_INPUT_TENSOR"]["link"] == 5240  # 64 bytes and a command, and chip select
+    assert sum(row["ticks"] for row in rows.values()) == pytest.approx(taken, abs=2)
+    before, after = (
+        600,
+        600 + 330,
+    )  # a poll that began while it was BUSY, its rest after the sample, and one more
+    assert rows["GET_STATUS"]["link"] == rows["GET_STATUS"]["ticks"] < before + 2 * after
 
 
 def test_a_device_without_device_time_has_no_report() -> None:

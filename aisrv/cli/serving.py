@@ -209,8 +209,8 @@ async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterato
             for device in running
             for number, chip in enumerate(device.flashes)
         ]
-        spi = stack.enter_context(wrap_spi_ports([device.spi for device in running], devices.spi))
         buses: Sequence[HostPort] = [device.usb for device in running]
+        spi_buses: Sequence[SpiPort | None] = [device.spi for device in running]
         benches: Mapping[str, Bench] = {}
         if page:
             from aisrv.monitor.web.bench import open_benches
@@ -219,6 +219,8 @@ async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterato
             by_name = dict(zip(names, running, strict=True))
             benches = await stack.enter_async_context(open_benches(by_name))
             buses = [bench.port for bench in benches.values()]
+            spi_buses = [bench.spi for bench in benches.values()]
+        spi = stack.enter_context(wrap_spi_ports(spi_buses, devices.spi))
         usb = await stack.enter_async_context(wrap_usb_ports(buses, devices.usb))
         traced = trace_ports(recording, running, usb, spi)
         await stack.enter_async_context(report_at_sigquit(running))

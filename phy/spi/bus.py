@@ -7,7 +7,7 @@ and wire behavior", section SPI.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import trio
@@ -174,3 +174,25 @@ class SpiRelayPort(SpiPort):
             self._turn.acquire_nowait()  # no checkpoint: the port behind has one
         except trio.WouldBlock:
             await self._turn.acquire()
+
+
+class SpiTapPoint(SpiPort):
+    """Passes messages straight on, but while a tap is in: it is put in and taken out while masters go on."""
+
+    def __init__(self, inner: SpiPort) -> None:
+        self._inner: Final = inner
+        self._top = inner
+
+    def put(self, tap: Callable[[SpiPort], SpiPort]) -> None:
+        """Put a tap in, the only one; it gets the port behind it."""
+        self._top = tap(self._inner)
+
+    def take_out(self) -> None:
+        """Take the tap out; messages that it has go on by it."""
+        self._top = self._inner
+
+    async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
+        return await self._top.message(transfers)
+
+    async def release(self) -> None:
+        await self._top.release()

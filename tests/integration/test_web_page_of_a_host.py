@@ -147,7 +147,15 @@ def test_what_is_refused_is_said(shown: Shown) -> None:
 def test_the_device_is_reset(shown: Shown) -> None:
     page = shown.page()
     page.get_by_role("button", name="Reset device").click()
-    expect(page.get_by_text("reset: done")).to_be_visible()
+    expect(page.get_by_text("Reset device: done")).to_be_visible()
+    page.close()
+
+
+def test_why_there_are_no_faults_and_no_traces_is_said(shown: Shown) -> None:
+    page = shown.page()
+    bus = page.get_by_role("region", name=re.compile("^Bus"))
+    expect(bus).to_contain_text("Faults and traces need the inside of a device: aisrv run --web")
+    expect(bus.get_by_role("button")).to_have_text(["Reset device"])
     page.close()
 
 

@@ -11,6 +11,7 @@ from aisrv.device.device import Device
 from aisrv.monitor.trace.detail import Detail
 from aisrv.monitor.trace.recording import TraceRecording
 from aisrv.monitor.trace.sinks import MemorySink
+from phy.spi.bus import SpiPort, SpiTapPoint
 from phy.usb.bus import HostPort
 from phy.usb.taps.fault_plan import Fault, FaultPlan
 from phy.usb.taps.faults import FaultyPort
@@ -25,7 +26,7 @@ class BenchError(ValueError):
 
 
 class Bench:
-    """A device's bench; hosts are to drive its `port`. Unused, it passes everything straight on."""
+    """A device's bench; hosts are to drive its `port` and `spi`, which pass everything straight on."""
 
     def __init__(self, name: str, device: Device, nursery: trio.Nursery, traced: set[str]) -> None:
         """`nursery` runs delays of faults; `traced` has the device that is traced, of all benches."""
@@ -37,13 +38,19 @@ class Bench:
         self._faulty: Final = TapPoint(device.usb)
         self._has_faults = False
         self._tap: Final = TapPoint(self._faulty)
+        self._spi: Final = None if device.spi is None else SpiTapPoint(device.spi)
         self._trace = ExitStack()
         self._sink = MemorySink(RING)
 
     @property
     def port(self) -> HostPort:
-        """The device's port, in place of its own."""
+        """The device's USB port, in place of its own."""
         return self._tap
+
+    @property
+    def spi(self) -> SpiPort | None:
+        """Its SPI port, in the same way; None where it has none."""
+        return self._spi
 
     @property
     def faults(self) -> list[str]:
@@ -70,7 +77,7 @@ class Bench:
         self._plan.clear()
 
     def start_trace(self) -> None:
-        """Trace cores, USB and LEDs. Raises BenchError while a device is traced, be it another one."""
+        """Trace cores, USB, SPI and LEDs. Raises BenchError while a device is traced, be it another one."""
         if self._traced:
             raise BenchError(f"a trace of {next(iter(self._traced))} is running")
         device, self._sink = self.device, MemorySink(RING)
@@ -80,6 +87,9 @@ class Bench:
         recording.add_outputs(0, device)
         self._tap.put(partial(recording.traced_usb, 0, protocol=device.board.protocol))
         self._trace.callback(self._tap.take_out)
+        if self._spi is not None:
+            self._spi.put(partial(recording.traced_spi, 0, "spi"))
+            self._trace.callback(self._spi.take_out)
         self._traced.add(self._name)
 
     def stop_trace(self) -> bytes:

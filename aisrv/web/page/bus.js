@@ -64,7 +64,7 @@ function makeBench(act, tell) {
     const on = trace.dataset.on ? 0 : 1;
     tell(on ? "Start trace" : "Stop trace", await act("trace", { on }, null, on ? null : download));
   });
-  const hint = el("span", { class: "legend" }, "cores, USB and LEDs, the last 16 MiB; for ui.perfetto.dev");
+  const hint = el("span", { class: "legend" }, "cores, USB, SPI, LEDs: the last 16 MiB; for ui.perfetto.dev");
   return {
     parts: [form, el("div", { class: "row gap" }, trace, hint)],
     show(state) {

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from trio.testing import wait_all_tasks_blocked
 
 from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
@@ -13,6 +14,7 @@ from aisrv.inference.process.inline import inline
 from aisrv.monitor.trace.reading import Slice, TraceReader
 from aisrv.monitor.web.bench import Bench, BenchError, open_benches
 from aisrv.protocol.commands import Command
+from phy.spi.bus import SpiTransfer
 from phy.usb.taps.fault_plan import FaultError
 from phy.usb.taps.relay_port import RelayPort
 from phy.usb.urb import TransferStatus
@@ -91,6 +93,18 @@ async def test_a_trace_has_what_cores_and_hosts_did_meanwhile(tmp_path: Path) ->
     names = [each.name for each in slices(trace, tmp_path)]
     assert names.count("START_INFER") == 1
     assert (names.count("bulk OUT"), names.count("bulk IN")) == (5, 1)
+
+
+async def test_a_trace_has_spi_messages(tmp_path: Path) -> None:
+    async with benches() as [(_, bench)]:
+        assert bench.spi is not None
+        await wait_all_tasks_blocked()
+        await bench.spi.message([SpiTransfer(b"\x10" + bytes(6))])
+        bench.start_trace()
+        [answer] = await bench.spi.message([SpiTransfer(b"\x10" + bytes(6))])
+        trace = bench.stop_trace()
+        assert await bench.spi.message([SpiTransfer(b"\x10" + bytes(6))]) == [answer]
+    assert [each.category for each in slices(trace, tmp_path)].count("spi") == 1
 
 
 async def test_nothing_is_left_of_a_trace() -> None:

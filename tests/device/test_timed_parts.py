@@ -15,13 +15,14 @@ from msgspec.structs import replace as changed
 
 from aisrv import digits
 from aisrv.analysis.profile.end_to_end import LIKELY, Link, Workload, spi, usb
-from aisrv.board import Board, FlashPath, SensorSpec
+from aisrv.board import Board, BoardError, FlashPath, SensorSpec
 from aisrv.board.catalog import find_board
 from aisrv.board.toml_file import read_board
 from aisrv.device.device import Device, open_device
 from aisrv.device.timed_parts import read_clocks
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command, Status
+from aisrv.xcore.timed_classes import timeline_of
 from phy.usb.timed_bus import TimedUsbBus
 from tests.support import mlperf_tiny
 from tests.support.amounts import some
@@ -215,3 +216,34 @@ def test_a_board_s_file_says_that_it_is_in_device_time(tmp_path: Path) -> None:
             return type(device.usb)
 
     assert on_virtual_time(main) is TimedUsbBus
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "timed"),
+    [
+        ("[node]\ndevice_time = true\n", None, True),
+        ("[node]\ndevice_time = true\n", False, False),
+        ("[node]\ndevice_time = false\n", None, False),
+        ("", None, False),
+        ("", True, True),
+    ],
+)
+def test_a_board_file_says_whether_a_device_is_in_device_time(
+    tmp_path: Path, text: str, given: bool | None, timed: bool
+) -> None:
+    path = tmp_path / "board.toml"
+    path.write_text(text)
+    board = read_board(path)
+
+    async def main() -> bool:
+        async with open_device(board, runner=inline, device_time=given) as device:
+            return timeline_of(device.node.runtime) is not None
+
+    assert on_virtual_time(main) is timed
+
+
+def test_a_board_file_s_device_time_is_true_or_false(tmp_path: Path) -> None:
+    path = tmp_path / "board.toml"
+    path.write_text("[node]\ndevice_time = 1\n")
+    with pytest.raises(BoardError, match=r"2: node\.device_time"):
+        read_board(path)

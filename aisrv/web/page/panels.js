@@ -468,6 +468,7 @@ export function makeMany(open) {
             n: el("span"),
             dots: el("span", { class: "dots", "aria-hidden": "true" }),
             rate: el("span", { class: "legend" }),
+            trouble: el("span"),
           };
           tile.box = el(
             "a",
@@ -482,6 +483,7 @@ export function makeMany(open) {
             tile.n,
             tile.rate,
             tile.dots,
+            tile.trouble,
           );
           box.append(tile.box);
         }
@@ -494,7 +496,9 @@ export function makeMany(open) {
           mark(tile.box, "busy", each.n > old[1]);
           before[name] = [state.t, each.n];
         }
-        mark(tile.box, "bad", each.halted > 0 || each.errors);
+        const trouble = [each.halted && `${each.halted} halted`, each.errors].filter(Boolean).join(", ");
+        say(tile.trouble, trouble);
+        mark(tile.box, "bad", trouble !== "");
       }
     },
   };

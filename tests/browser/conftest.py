@@ -39,7 +39,7 @@ def opened(browser: "Browser") -> "Iterator[PageOpener]":
     opener = PageOpener(browser)
     yield opener
     opener.close()
-    assert opener.problems == []
+    assert opener.unforgiven() == []
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ class PageOpener:
     def __init__(self, browser: "Browser") -> None:
         self._browser = browser
         self._contexts: list[BrowserContext] = []
+        self._forgiven: list[str] = []
         self.problems: list[str] = []
 
     def __call__(self, url: str, width: int = 1600, scheme: str = "light", status: str = "live") -> "Page":
@@ -39,10 +40,14 @@ class PageOpener:
         return page
 
     def forgive(self, text: str) -> None:
-        """Take back the problems with a text: what Chromium itself says of an answer that a test wants."""
-        kept = [problem for problem in self.problems if text not in problem]
-        assert len(kept) < len(self.problems), f"no problem has the text {text!r}"
-        self.problems[:] = kept
+        """Expect problems with a text: what Chromium itself says of an answer that a test wants."""
+        self._forgiven.append(text)
+
+    def unforgiven(self) -> list[str]:
+        """The problems that were not expected, and the expected ones that did not come."""
+        kept = [each for each in self.problems if not any(text in each for text in self._forgiven)]
+        said = "\n".join(self.problems)
+        return kept + [f"no problem has the text {text!r}" for text in self._forgiven if text not in said]
 
     def close(self) -> None:
         """Close all pages."""

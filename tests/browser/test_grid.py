@@ -116,5 +116,6 @@ def test_three_hundred_idle_devices_are_updated_twice_a_second(opened: PageOpene
                 page.evaluate(UNTIL, f"{wanted} inferences")
             rates.append(UPDATES / (time.monotonic() - begun))
             if rates[-1] >= A_SECOND:
-                return
-    raise AssertionError(f"{rates} updates a second")
+                break
+        opened.close()
+    assert max(rates) >= A_SECOND

@@ -61,6 +61,7 @@ def test_random_patches_give_the_states(opened: PageOpener) -> None:
     patches = [merge_patch(before, now) or {} for before, now in zip([{}, *states], states, strict=False)]
     with ShownDevices() as shown:
         merged = opened(shown.url).evaluate(MERGED, patches)
+        opened.close()
     assert [json.loads(each) for each in merged] == states
 
 
@@ -97,6 +98,7 @@ def test_what_a_page_was_sent_gives_the_state_of_the_device(opened: PageOpener) 
         wanted = shown.see(state)
         expect(inferences).to_have_text(str(wanted["engines"]["0"]["n"]))
         found = json.loads(page.evaluate(MERGED, sent)[-1])
+        opened.close()
     assert len(sent) > COMMANDS / 10
     for each in (found, wanted):
         del each["t"], each["links"]  # a clock, and tokens since somebody looked

@@ -102,3 +102,4 @@ def test_a_name_turns_no_text_around_but_its_own(opened: PageOpener) -> None:
         parts = page.locator("#alarm span")
         expect(parts).to_have_count(1)
         assert parts.evaluate("each => getComputedStyle(each).unicodeBidi") == "isolate"
+        opened.close()

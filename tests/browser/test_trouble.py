@@ -111,3 +111,4 @@ def test_the_grid_marks_the_device(opened: PageOpener) -> None:
         expect(page.locator(".many a.bad")).to_have_count(1)
         expect(page.locator(".many a.bad")).to_contain_text("1-1")
         expect(page.locator(".many a.bad")).to_contain_text("1 halted")
+        opened.close()

@@ -17,7 +17,7 @@ from aisrv.attach.usbip.server import BusPlace, UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
-from aisrv.cli.options.trace import TraceOptions, open_trace, trace_ports, tracers_of
+from aisrv.cli.options.trace import TraceOptions, keep_written, open_trace, trace_ports, tracers_of
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
 from aisrv.cli.options.web import WebOptions, serve_page
 from aisrv.device.device import Device, ModelRefused, open_devices
@@ -201,7 +201,7 @@ async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterato
         raise ModelRefused(f"{len(devices.models)} models for {engines} engines")
     async with AsyncExitStack() as stack:
         workers = stack.enter_context(open_worker_pool())
-        recording = stack.enter_context(open_trace(devices.trace))
+        recording = stack.enter_context(open_trace(devices.trace, devices.boards))
         tracers = tracers_of(recording, devices.boards)
         running = await stack.enter_async_context(_load_devices(devices, workers, tracers))
         chips = [
@@ -223,6 +223,7 @@ async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterato
         spi = stack.enter_context(wrap_spi_ports(spi_buses, devices.spi))
         usb = await stack.enter_async_context(wrap_usb_ports(buses, devices.usb))
         traced = trace_ports(recording, running, usb, spi)
+        await stack.enter_async_context(keep_written(recording))
         await stack.enter_async_context(report_at_sigquit(running))
         monitored = stack.enter_context(watch_devices(running, *traced, devices.status))
         jacdac = next((device.jacdac for device in running if device.jacdac is not None), None)

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,19 @@ def test_ctrl_c_leaves_a_ring_that_can_be_read(tmp_path: Path) -> None:
         running.send_signal(signal.SIGINT)
     assert running.returncode == 130
     found = summary(tmp_path / "ring", "--json")
+    assert found.exit_code == 0, found.output
+    assert any("usb_data" in each["core"] for each in json.loads(found.stdout)["cores"])
+
+
+def test_a_process_that_is_killed_leaves_what_it_did(tmp_path: Path) -> None:
+    words = ("run", "--port", "0", "--trace", "t")
+    with subprocess.Popen([*AISRV, *words], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("aisrv: ready at")
+        while not (tmp_path / "t").stat().st_size:
+            time.sleep(0.05)
+        running.kill()
+    found = summary(tmp_path / "t", "--json")
     assert found.exit_code == 0, found.output
     assert any("usb_data" in each["core"] for each in json.loads(found.stdout)["cores"])
 

@@ -1,12 +1,13 @@
 """The options of `run`, `exec` and `attach` that record a trace."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+import trio
 
 from aisrv.attach.usbip.server import BusPlace
 from aisrv.board import Board
@@ -65,21 +66,37 @@ trace_options = option_group("trace", TraceOptions)
 
 
 @contextmanager
-def open_trace(options: TraceOptions) -> "Iterator[TraceRecording | None]":
-    """Record a trace within the block, in a Trio task; None where none is wanted. Raises OSError."""
+def open_trace(options: TraceOptions, boards: Sequence[Board]) -> "Iterator[TraceRecording | None]":
+    """Record a trace of devices within the block, in a Trio task; None if none is wanted. Raises OSError.
+
+    Its unit of time is a tick where all devices take the chip's time, else a nanosecond.
+    """
     if options.trace is None:
         yield None
         return
     from aisrv.monitor.trace.detail import Detail
-    from aisrv.monitor.trace.recording import TraceRecording
+    from aisrv.monitor.trace.recording import TICK_NS, TraceRecording
     from aisrv.monitor.trace.sinks import FileSink, RingSink
 
     if options.trace_ring is None:
         sink: FileSink | RingSink = FileSink(options.trace, options.trace_limit)
     else:
         sink = RingSink(options.trace, options.trace_ring)
-    with TraceRecording(sink, Detail[options.trace_level.upper()]) as recording:
+    unit_ns = TICK_NS if all(board.device_time for board in boards) else 1
+    with TraceRecording(sink, Detail[options.trace_level.upper()], unit_ns=unit_ns) as recording:
         yield recording
+
+
+@asynccontextmanager
+async def keep_written(recording: "TraceRecording | None") -> AsyncIterator[None]:
+    """Write a trace out within the block as it comes, so that little is lost if the process is killed."""
+    if recording is None:
+        yield
+        return
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(recording.keep_flushed)
+        yield
+        nursery.cancel_scope.cancel()
 
 
 def tracers_of(recording: "TraceRecording | None", boards: Sequence[Board]) -> Sequence[Tracer]:

@@ -42,7 +42,7 @@ class EventClock(Protocol):
         """Note that the node is at this tick now."""
 
     def at(self, tick: int) -> int:
-        """Return the nanoseconds since the trace began of what a core does at a tick of its node."""
+        """Return the time since the trace began, in its unit, of what a core does at a tick of its node."""
 
 
 class _Flight:

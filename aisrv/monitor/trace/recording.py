@@ -26,14 +26,15 @@ TICK_NS: Final = 10
 
 
 class TraceClock:
-    """Nanoseconds of Trio's clock, live or virtual, since the trace began."""
+    """Trio's clock, live or virtual, since the trace began, in units of `unit_ns` nanoseconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit_ns: int = 1) -> None:
+        self.unit_ns: Final = unit_ns
         self._start = trio.current_time()
 
     def now(self) -> int:
-        """Return the nanoseconds so far."""
-        return round((trio.current_time() - self._start) * SECOND)
+        """Return the units so far."""
+        return round((trio.current_time() - self._start) * (SECOND // self.unit_ns))
 
 
 class LiveTime:
@@ -55,15 +56,16 @@ class ChipTime:
 
     def __init__(self, clock: TraceClock) -> None:
         self._clock = clock
+        self._tick = TICK_NS // clock.unit_ns
         self._origin = 0
 
     def begin(self, tick: int) -> None:
         """Note when tick 0 of the node was."""
-        self._origin = self._clock.now() - TICK_NS * tick
+        self._origin = self._clock.now() - self._tick * tick
 
     def at(self, tick: int) -> int:
         """Return when that tick is; the core may be ahead of the time now."""
-        return max(0, self._origin + TICK_NS * tick)
+        return max(0, self._origin + self._tick * tick)
 
 
 class _ActivityTrack:
@@ -85,12 +87,12 @@ class _ActivityTrack:
 class TraceRecording:
     """A context manager, in a Trio task: it has a tracer for each device, and ends the trace."""
 
-    def __init__(self, sink: Sink, detail: Detail) -> None:
-        """Take where packets go, and how much is recorded."""
+    def __init__(self, sink: Sink, detail: Detail, *, unit_ns: int = 1) -> None:
+        """Take where packets go, how much is recorded, and the unit of time: 1 ns, or a tick of 10 ns."""
         self._sink = sink
         self._detail = detail
-        self._writer = TraceWriter(sink, unit_ns=1)
-        self._clock = TraceClock()
+        self._writer = TraceWriter(sink, unit_ns=unit_ns)
+        self._clock = TraceClock(unit_ns)
         self._tracers: list[DeviceTracer] = []
         self._ends = ExitStack()
 
@@ -152,6 +154,10 @@ class TraceRecording:
         """
         tracer = self._tracers[number]
         return TracedSpiPort(port, name, self._writer, self._clock.now, tracer.process, tracer.requests)
+
+    async def keep_flushed(self) -> None:
+        """Have what was recorded written out soon, until cancelled."""
+        await self._sink.keep_flushed()
 
     def _levels(self, tracks: Sequence[int], levels: Sequence[bool]) -> None:
         now = self._clock.now()

@@ -5,12 +5,18 @@ from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NoReturn, Self
+
+import trio
 
 from aisrv.values.whole_file import write_whole
 
 SEGMENT_BYTES: Final = 4 << 20
 """Bytes after which a new segment begins, which can be read without those before."""
+BLOCK_BYTES: Final = 1 << 16
+"""Bytes of packets that are written to a file at a time."""
+FLUSH_SECONDS: Final = 0.5
+"""Seconds after which what has come is in the file: what a killed process loses at most."""
 _SEGMENTS_OF_RING: Final = 4
 _SMALLEST_SEGMENT: Final = 1 << 14
 
@@ -37,6 +43,10 @@ class Sink(ABC):
     def write(self, packet: bytes) -> None:
         """Add a packet."""
 
+    async def keep_flushed(self) -> None:
+        """Have what was written where it is kept soon, until cancelled."""
+        await trio.sleep_forever()
+
     @abstractmethod
     def close(self) -> None:
         """End the trace; its file is whole."""
@@ -51,15 +61,19 @@ class Sink(ABC):
 class FileSink(Sink):
     """A file that grows as packets come. Raises OSError if it cannot be made; a full disk ends the trace.
 
-    With a `limit`, a number of bytes, the trace ends before the packet that would exceed it.
+    With a `limit`, a number of bytes, the trace ends before the packet that would exceed it. Packets are
+    written whole, as soon as `BLOCK_BYTES` have come, or by `flush`.
     """
 
     def __init__(self, path: Path, limit: int | None = None) -> None:
         super().__init__()
         self._path = path
-        self._file = path.open("wb")
+        self._file = path.open("wb", buffering=0)
         self._limit = limit
         self._size = 0
+        self._block: list[bytes] = []
+        self._held = 0
+        self._has_some = trio.Event()
 
     def begin_segment(self, start: bytes, open_slices: bytes) -> None:  # noqa: ARG002 - all is there
         self.write(start)
@@ -69,29 +83,46 @@ class FileSink(Sink):
             return
         self._size += len(packet)
         if self._limit is not None and self._size > self._limit:
+            self.flush()
             self.recording = False
             logger.warning(
                 "%s: the limit of %d bytes is reached; the trace ends here", self._path, self._limit
             )
             return
+        self._block.append(packet)
+        self._held += len(packet)
+        if self._held >= BLOCK_BYTES:
+            self.flush()
+        elif len(self._block) == 1:
+            self._has_some.set()
+
+    def flush(self) -> None:
+        """Write what has come; who reads the file, also when the process was killed, has it."""
+        if not self._block or not self.recording:
+            return
+        rest = memoryview(b"".join(self._block))
+        self._block.clear()
+        self._held = 0
         try:
-            self._file.write(packet)
+            while rest:  # as after a signal, a write may take less
+                rest = rest[self._file.write(rest) :]
         except OSError as error:
-            self._fail(error)
+            self.recording = False
+            _log_end(self._path, error)
+
+    async def keep_flushed(self) -> NoReturn:
+        """Write what has come after `FLUSH_SECONDS` at most; sleep while nothing comes."""
+        while True:
+            await self._has_some.wait()
+            self._has_some = trio.Event()
+            await trio.sleep(FLUSH_SECONDS)
+            self.flush()
 
     def close(self) -> None:
-        if self.recording:
-            try:
-                self._file.flush()
-            except OSError as error:
-                self._fail(error)
-        with suppress(OSError):  # of the rest in its buffer
+        self.flush()
+        with suppress(OSError):
             self._file.close()
         self.recording = False
-
-    def _fail(self, error: OSError) -> None:
-        self.recording = False
-        _log_end(self._path, error)
 
 
 def _log_end(path: Path, error: OSError) -> None:

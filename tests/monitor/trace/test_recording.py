@@ -16,19 +16,19 @@ from aisrv.inference.process.inline import inline
 from aisrv.inference.timings import OperatorTime
 from aisrv.monitor.trace.detail import Detail
 from aisrv.monitor.trace.reading import Slice, TraceReader
-from aisrv.monitor.trace.recording import TraceRecording
+from aisrv.monitor.trace.recording import TICK_NS, TraceRecording
 from aisrv.monitor.trace.sinks import FileSink
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_channel import set_command
 from tests.support.trace_processor import query
 
 
-def infer(path: Path, *, device_time: bool) -> tuple[list[Slice], tuple[OperatorTime, ...]]:
+def infer(path: Path, *, device_time: bool, unit_ns: int = 1) -> tuple[list[Slice], tuple[OperatorTime, ...]]:
     """Run the digits once on virtual time; return the slices, and the operators as predicted."""
 
     async def run() -> tuple[OperatorTime, ...]:
         board = Board(device_time=device_time)
-        with TraceRecording(FileSink(path), Detail.RUNS) as recording:
+        with TraceRecording(FileSink(path), Detail.RUNS, unit_ns=unit_ns) as recording:
             tracers = [recording.tracer("1-1", device_time=device_time)]
             async with open_devices([board], runner=inline, tracers=tracers) as (device,):
                 recording.add_outputs(0, device)
@@ -49,6 +49,23 @@ def test_in_device_time_a_run_has_its_operators_with_what_they_are_charged(tmp_p
     assert (operators[0].start, operators[-1].end) == (run.start, run.end)
     charged = sum(each.end - each.start for each in operators)
     assert 0 <= charged - 10 * sum(each.ticks for each in times) < 10  # a run ends at a whole tick
+
+
+def test_a_trace_in_ticks_has_the_times_of_one_in_nanoseconds(tmp_path: Path) -> None:
+    fine, _ = infer(tmp_path / "fine", device_time=True)
+    ticks, _ = infer(tmp_path / "ticks", device_time=True, unit_ns=TICK_NS)
+    times = [
+        sorted((each.name, each.start, each.end) for each in some if each.category != "operator")
+        for some in (fine, ticks)
+    ]
+    assert times[0] == times[1]
+    assert (tmp_path / "ticks").stat().st_size < (tmp_path / "fine").stat().st_size
+    (shown,) = query(
+        tmp_path / "ticks",
+        tmp_path,
+        "select name, ts, ts + dur from slice where category not in ('operator', 'run')",
+    )
+    assert sorted(shown) == times[1]
 
 
 def test_without_it_a_run_has_none(tmp_path: Path) -> None:

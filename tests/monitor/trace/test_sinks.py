@@ -4,9 +4,12 @@ import logging
 from pathlib import Path
 
 import pytest
+import trio
+import trio.testing
 
+from aisrv.monitor.trace.packets import packet
 from aisrv.monitor.trace.reading import Slice, TraceReader
-from aisrv.monitor.trace.sinks import FileSink, MemorySink, RingSink, Sink
+from aisrv.monitor.trace.sinks import BLOCK_BYTES, FLUSH_SECONDS, FileSink, MemorySink, RingSink, Sink
 from aisrv.monitor.trace.writer import TraceWriter
 from tests.support.trace_processor import query
 
@@ -127,3 +130,31 @@ def test_a_ring_in_memory_has_what_a_file_has(tmp_path: Path) -> None:
         fill(memory, 20_000)
     assert b"".join(memory.take()) == (tmp_path / "ring").read_bytes()
     assert memory.take() == []
+
+
+async def test_what_came_is_in_the_file_soon_in_whole_packets(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    sizes = []
+    with FileSink(tmp_path / "t") as sink:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sink.keep_flushed)
+            for count in (10, 0, 3):
+                for number in range(count):
+                    sink.write(packet(bytes((8, number))))
+                await trio.sleep(FLUSH_SECONDS / 2)
+                sizes.append((tmp_path / "t").stat().st_size)
+                await trio.sleep(FLUSH_SECONDS)
+                sizes.append((tmp_path / "t").stat().st_size)
+            nursery.cancel_scope.cancel()
+    assert sizes == [0, 40, 40, 40, 40, 52]
+
+
+def test_a_block_that_is_full_is_in_the_file_at_once(tmp_path: Path) -> None:
+    one = packet(b"\x12" + bytes(98))
+    with FileSink(tmp_path / "t") as sink:
+        for _ in range(BLOCK_BYTES // len(one)):
+            sink.write(one)
+        assert (tmp_path / "t").stat().st_size == 0
+        sink.write(one)
+        assert (tmp_path / "t").stat().st_size == (BLOCK_BYTES // len(one) + 1) * len(one)

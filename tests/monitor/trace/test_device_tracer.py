@@ -3,6 +3,8 @@
 import random
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, Final
+from unittest.mock import patch
 
 import pytest
 import trio
@@ -12,12 +14,17 @@ from aisrv.monitor.trace.detail import Detail
 from aisrv.monitor.trace.device_tracer import DeviceTracer
 from aisrv.monitor.trace.reading import Slice, TraceReader
 from aisrv.monitor.trace.recording import ChipTime, LiveTime, TraceClock
-from aisrv.monitor.trace.sinks import FileSink
+from aisrv.monitor.trace.sinks import FileSink, MemorySink
 from aisrv.monitor.trace.writer import TraceWriter
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
+from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
+from aisrv.xcore.timed_classes import TIMED
 from aisrv.xcore.timer import Timer
+from tests.support.amounts import amount
+from tests.support.oracle import substrate
+from tests.support.oracle.programs import Program, contended_program, matching_program, served_program
 from tests.support.trace_processor import query
 
 PERIOD = 1_000
@@ -194,6 +201,37 @@ def test_a_traced_run_is_the_run(seed: int, tmp_path: Path) -> None:
     assert not (tmp_path / "t").stat().st_size
     assert result(Detail.TOKENS) == plain
     assert len(slices_of(tmp_path / "t")[1]) > 100
+
+
+DRAWS: Final = (matching_program, contended_program, served_program)
+
+
+def went(program: Program, seed: int, classes: ResourceClasses, detail: Detail | None) -> Any:
+    """Run a program with a scheduler that chooses the same each time.
+
+    Returns answers and ends of the program, and its tick.
+    """
+
+    async def run() -> Any:
+        tracer = None
+        if detail is not None:
+            writer = TraceWriter(MemorySink(1 << 20), unit_ns=1)
+            clock = ChipTime(TraceClock()) if classes is TIMED else LiveTime(TraceClock())
+            tracer = DeviceTracer(writer, clock, writer.process(1, "device"), 1, detail)
+        found = await substrate.freely(program, random.Random(seed), tracer=tracer, classes=classes)
+        return *found, trio.current_time()
+
+    with patch("trio._core._run._r", random.Random(seed)):
+        return trio.run(run, clock=MockClock(autojump_threshold=0))
+
+
+@pytest.mark.in_full
+@pytest.mark.parametrize("classes", [PLAIN, TIMED], ids=["plain", "timed"])
+def test_a_trace_changes_nothing_in_random_programs(classes: ResourceClasses) -> None:
+    for seed in range(amount(10_000, every_day=150)):
+        program = DRAWS[seed % len(DRAWS)](random.Random(seed))
+        detail = list(Detail)[seed // len(DRAWS) % len(Detail)]
+        assert went(program, seed, classes, detail) == went(program, seed, classes, None), (seed, detail)
 
 
 def test_withdrawn_tokens_have_no_arrow(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Traces in device time: a run of a model has its operators."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -49,6 +50,21 @@ def test_in_device_time_a_run_has_its_operators_with_what_they_are_charged(tmp_p
     assert (operators[0].start, operators[-1].end) == (run.start, run.end)
     charged = sum(each.end - each.start for each in operators)
     assert 0 <= charged - 10 * sum(each.ticks for each in times) < 10  # a run ends at a whole tick
+
+
+def test_in_ticks_the_sums_by_name_are_what_is_charged(tmp_path: Path) -> None:
+    slices, times = infer(tmp_path / "t", device_time=True, unit_ns=TICK_NS)
+    shown: Counter[str] = Counter()
+    charged: Counter[str] = Counter()
+    for each in slices:
+        if each.category == "operator":
+            shown[each.name] += each.end - each.start
+    for operator in times:
+        charged[operator.name] += TICK_NS * operator.ticks
+    rounded_up = shown.total() - charged.total()  # a run ends at a whole tick
+    assert rounded_up in (0, TICK_NS)
+    late = {name: shown[name] - charged[name] for name in shown.keys() | charged.keys()}
+    assert all(0 <= each <= rounded_up for each in late.values()), late
 
 
 def test_a_trace_in_ticks_has_the_times_of_one_in_nanoseconds(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.lib_xcore import Join
 from aisrv.xcore.tile import Tile
+from aisrv.xcore.timed_runtime import TimedRuntime
 from aisrv.xcore.timer import Timer
 from aisrv.xcore.traps import Trap, TrapKind
 
@@ -77,6 +78,7 @@ class CTile:
         self._is_over = False  # whether the run ends, and its cores with it
         self._pass: trio.Event | None = None
         self._is_live = not tile.clock.is_virtual
+        self._has_turns = isinstance(tile.runtime, TimedRuntime)  # cores have results one at a time then
         process.on_busy = self._report_busy
 
     def __enter__(self) -> Self:
@@ -172,6 +174,8 @@ class CTile:
         runtime = self.tile.runtime
         await runtime.default_case()
         core, clock = current_core(), runtime.clock
+        if self._has_turns:
+            return  # the case has taken its time
         if core is not None and clock.is_virtual and (step := core.poll.step(clock.ticks())):
             await trio.sleep_until(clock.deadline(clock.ticks() + step))
 
@@ -238,7 +242,7 @@ class CTile:
         while any(waiting is answer for waiting in self._results):
             if self._pass is not None:
                 await self._pass.wait()
-            elif self._others_run():
+            elif not self._has_turns and self._others_run():
                 self._pass = trio.Event()
                 try:
                     await trio.lowlevel.cancel_shielded_checkpoint()

@@ -6,15 +6,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from random import Random
 from textwrap import dedent
+from unittest.mock import patch
 
 import pytest
+import trio
 
-from aisrv.firmware.tile_process import ProcessSettings
+from aisrv.firmware.c_tile import CTile
+from aisrv.firmware.compiler import Program, Unit, build
+from aisrv.firmware.tile_process import ProcessSettings, TileProcess
 from aisrv.firmware.whole_program import TRAPPED, RunSettings
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.core import current_core
+from aisrv.xcore.node import open_node
+from aisrv.xcore.timed_classes import TIMED
 from aisrv.xcore.traps import Trap
 from tests.support.c_programs import compiled, need_compiler, run_c
+from tests.support.device_time import on_virtual_time
+from tests.support.past_timeline import Scheduled
 
 PROGRAM = """
     #include <assert.h>
@@ -188,3 +200,64 @@ def test_an_interrupt_ends_an_endless_loop(tmp_path: Path) -> None:
         assert simulator.stdout.readline() == "runs\n"
         os.kill(simulator.pid, signal.SIGINT)
         assert simulator.stdout.readline() == "interrupted\n"
+
+
+TIMED_WORDS = """
+    void sends(chanend_t c, unsigned count) {
+        while (count--) chanend_out_word(c, count);
+        chanend_out_end_token(c);
+    }
+    unsigned takes(chanend_t c, unsigned count) {
+        unsigned sum = 0;
+        while (count--) sum += chanend_in_word(c);
+        chanend_check_end_token(c);
+        return sum;
+    }
+    void reads(unsigned until) { while (get_reference_time() < until) {} }
+"""
+
+
+def timed_words(program: Path, seed: int) -> tuple[list[int], set[str]]:
+    """Ticks at which tasks of C end in device time, and cores that waited past the timeline."""
+
+    async def main() -> tuple[list[int], set[str]]:
+        ends: list[int] = []
+        watch = Scheduled()
+        with ExitStack() as stack:
+            async with open_node(classes=TIMED) as node:
+                processes = [TileProcess(program, number) for number in range(2)]
+                tiles = [
+                    stack.enter_context(CTile(*each)) for each in zip(node.tiles, processes, strict=True)
+                ]
+
+                async def run(tile: CTile, slot: int, function: int, *arguments: ChanEnd | int) -> None:
+                    await tile.run(slot, function, f"task {slot}", arguments)
+                    ends.append(node.runtime.tick_of(current_core()))
+
+                trio.lowlevel.add_instrument(watch)
+                for slot in range(2):
+                    a, b = node.channel(*node.tiles)
+                    node.tiles[0].start(run, tiles[0], slot, 0, a, 20)
+                    node.tiles[1].start(run, tiles[1], slot, 1, b, 20)
+                node.tiles[0].start(run, tiles[0], 2, 2, 1_000)
+        trio.lowlevel.remove_instrument(watch)
+        return sorted(ends), watch.past
+
+    with (
+        patch("trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING", True),
+        patch("trio._core._run._r", Random(seed)),
+    ):
+        return on_virtual_time(main)
+
+
+def test_in_device_time_tasks_in_c_take_the_chip_s_time_and_wait_by_the_timeline(tmp_path: Path) -> None:
+    source = tmp_path / "words.c"
+    source.write_text("#include <xcore/channel.h>\n#include <xcore/hwtimer.h>\n" + dedent(TIMED_WORDS))
+    program = build(Program((Unit((source,)),), ("sends", "takes", "reads")), need_compiler())
+    first, past = timed_words(program, 0)
+    assert past == set()
+    # A word takes 2 slots of 5 clocks, at 6 clocks a tick; the loop ends at its tick.
+    assert 34 <= first[0] < 400
+    assert 1_000 <= first[-1] < 1_100
+    for seed in range(1, 4):
+        assert timed_words(program, seed) == (first, set())

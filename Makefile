@@ -47,7 +47,7 @@ quick: compiled
 	$(PYTEST) --quiet $(QUICK)
 
 # The kernels' tests and the demo in an aarch64 Python under QEMU; minutes.
-arm: $(VENV)/.ready
+arm: $(VENV)/.ready-test
 	.ci/arm
 
 # The page in Chromium; `make test` leaves out tests/browser, a few minutes.

@@ -34,8 +34,10 @@ def browser() -> "Iterator[Browser]":
 
 
 @pytest.fixture
-def opened(browser: "Browser") -> "Iterator[PageOpener]":
+def opened(request: pytest.FixtureRequest, browser: "Browser") -> "Iterator[PageOpener]":
     """Opens pages; what any of them writes to its console, and is not expected, fails the test."""
+    if "shown" in request.fixturenames:
+        request.getfixturevalue("shown")  # pages are closed before their devices are
     opener = PageOpener(browser)
     yield opener
     opener.close()

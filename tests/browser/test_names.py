@@ -76,6 +76,7 @@ def test_a_name_is_text(opened: PageOpener, kind: str, width: int) -> None:
         expect(page.locator(".many a")).to_have_count(1)
         has_no_elements_of_names(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        opened.close()
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -88,6 +89,7 @@ def test_a_long_name_takes_a_line(opened: PageOpener, width: int) -> None:
         heights = page.locator("bdi").evaluate_all("all => all.map((each) => each.clientHeight)")
         assert max(heights) < 30, heights
         assert page.locator(".engine .bars bdi").first.get_attribute("title") == cut(NAMES["long"])
+        opened.close()
 
 
 def test_a_name_turns_no_text_around_but_its_own(opened: PageOpener) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from aisrv.sensors.image.frame import FrameSource
     from flash_server.chip.partitions import DataImage
     from flash_server.chip.storage import Storage
+    from flash_server.client.cache import CacheCounters
     from flash_server.client.flash_channel import FlashChannel
     from flash_server.client.xip import XipWindow
     from flash_server.image.headers import Part
@@ -79,6 +80,8 @@ class Device:
         """For each flash chip a channel to its server that may write, for an embedding program."""
         self.time_account: Final = parts.factory.account
         """What its time was spent on; None without device time."""
+        self.caches: Final[dict[tuple[int, Part], CacheCounters]] = {}
+        """Counters of the last window on each segment that was opened, by engine and segment."""
         self._windows = _flash_channels(program.all("windows"))
         self._flash_services = parts.flash_services
 
@@ -100,7 +103,9 @@ class Device:
 
         if not self._windows:
             raise WindowError("the board has no flash: there is nothing to open a window on")
-        return await open_window(self._windows[engine], part or Part.XIP, self.board.engines[engine].cache)
+        window = await open_window(self._windows[engine], part or Part.XIP, self.board.engines[engine].cache)
+        self.caches[engine, window.part] = window.counters
+        return window
 
     def flash_image(self, chip: int = 0) -> "DataImage | None":
         """Return the headers that the server of a flash chip has read last; None where it found no image."""

@@ -94,6 +94,8 @@ class DeviceTracer(Tracer):
         self._waiting: Counter[Core] = Counter()
         self._names: dict[tuple[object, ...], str] = {}
         self._flights: dict[int, _Flight] = {}
+        self._routes: Counter[tuple[int, int]] = Counter()
+        self._route_tracks: dict[tuple[int, int], int] = {}
         self._running = 0
         self._running_track = writer.counter(process, "running cores", "cores") if self._waits else 0
 
@@ -242,6 +244,14 @@ class DeviceTracer(Tracer):
         self._writer.instant(self._track(end.user, end), now, "withdrawn", "run")
         self._count_tokens(flight, end.destination, now)
 
+    def route_opened(self, source: TracedEnd, destination: TracedEnd, tick: int) -> None:
+        """Count a route between tiles, in full detail."""
+        self._count_routes(source, destination, 1, tick)
+
+    def route_closed(self, source: TracedEnd, destination: TracedEnd, tick: int) -> None:
+        """Count one less."""
+        self._count_routes(source, destination, -1, tick)
+
     # Inside.
 
     def _show_operators(self, core: Core, begin: int, end: int) -> None:
@@ -318,6 +328,16 @@ class DeviceTracer(Tracer):
                     self.process, f"tokens to chanend 0x{resource_id:08x}", "tokens"
                 )
             self._writer.count(flight.track, now, flight.tokens)
+
+    def _count_routes(self, source: TracedEnd, destination: TracedEnd, change: int, tick: int) -> None:
+        way = source.tile, destination.tile
+        if not self._verbs or source.tile == destination.tile:
+            return
+        self._routes[way] = max(0, self._routes[way] + change)  # one may have opened before the trace
+        if way not in self._route_tracks:
+            name = f"routes from tile {source.tile} to tile {destination.tile}"
+            self._route_tracks[way] = self._writer.counter(self.process, name, "routes")
+        self._writer.count(self._route_tracks[way], self._clock.at(tick), self._routes[way])
 
     def _end_all(self, track: int, tick: int) -> None:
         while self._writer.depth(track):

@@ -12,17 +12,20 @@ from aisrv.device.device import Device
 from aisrv.monitor.command_stream import FRAMINGS
 from aisrv.monitor.trace.detail import Detail
 from aisrv.monitor.trace.device_tracer import DeviceTracer
+from aisrv.monitor.trace.requests import HOST_OF
 from aisrv.monitor.trace.sinks import Sink
 from aisrv.monitor.trace.transfers import TracedSpiPort, TracedUsbPort
 from aisrv.monitor.trace.writer import TraceWriter
 from aisrv.sensors.sources.pacing import PacedSource
-from aisrv.values.activity import Activity
+from aisrv.values.activity import Activity, ActivityObserver
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
 SECOND: Final = 10**9
 """Nanoseconds."""
 TICK_NS: Final = 10
+_FIRST_HOST: Final = 10_000
+"""Process id of the host of the first device; those of devices are lower."""
 
 
 class TraceClock:
@@ -84,6 +87,39 @@ class _ActivityTrack:
         self._writer.end(self._track, self._clock.now())
 
 
+class _CacheCounters:
+    """Counts hits and misses of the windows on a device's flash, as operations of its chips begin."""
+
+    def __init__(self, writer: TraceWriter, clock: TraceClock, process: int, device: Device) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._process = process
+        self._device = device
+        self._tracks: tuple[int, ...] = ()
+        self._last: tuple[int, ...] = (0, 0)
+
+    def began(self, name: str, size: int) -> None:  # noqa: ARG002 - any operation
+        self.write()
+
+    def ended(self) -> None:
+        """Need nothing: a miss counts only when its line has come."""
+
+    def write(self) -> None:
+        """Write what has changed."""
+        counters = self._device.caches.values()
+        if not counters:
+            return
+        if not self._tracks:
+            names = ("cache hits", "cache misses")
+            self._tracks = tuple(self._writer.counter(self._process, name, "accesses") for name in names)
+        now = self._clock.now()
+        values = sum(each.hits for each in counters), sum(each.misses for each in counters)
+        for track, value, last in zip(self._tracks, values, self._last, strict=True):
+            if value != last:
+                self._writer.count(track, now, value)
+        self._last = values
+
+
 class TraceRecording:
     """A context manager, in a Trio task: it has a tracer for each device, and ends the trace."""
 
@@ -94,6 +130,8 @@ class TraceRecording:
         self._writer = TraceWriter(sink, unit_ns=unit_ns)
         self._clock = TraceClock(unit_ns)
         self._tracers: list[DeviceTracer] = []
+        self._names: list[str] = []
+        self._hosts: dict[int, int] = {}
         self._ends = ExitStack()
 
     def tracer(self, name: str, *, device_time: bool = False) -> DeviceTracer:
@@ -103,6 +141,7 @@ class TraceRecording:
         process = self._writer.process(number, name)
         tracer = DeviceTracer(self._writer, clock, process, number, self._detail)
         self._tracers.append(tracer)
+        self._names.append(name)
         return tracer
 
     def add_outputs(self, number: int, device: Device) -> None:
@@ -127,8 +166,11 @@ class TraceRecording:
             each.gpio.observe(observer)
             self._ends.callback(each.gpio.ignore, observer)
 
+        caches = _CacheCounters(self._writer, self._clock, process, device)
+        self._ends.callback(caches.write)
         for number_of_chip, chip in enumerate(device.flashes):
             self._follow(tracer, f"flash {number_of_chip}", "flash", chip.activity)
+            self._observe(chip.activity, caches)
         if device.exposure is not None:
             self._follow(tracer, "exposures", "sensor", device.exposure.activity)
         if isinstance(source := device.source, PacedSource):
@@ -139,13 +181,17 @@ class TraceRecording:
         observer = _ActivityTrack(
             self._writer, self._clock, self._writer.track(tracer.process, name), category
         )
+        self._observe(activity, observer)
+
+    def _observe(self, activity: Activity, observer: ActivityObserver) -> None:
         activity.observe(observer)
         self._ends.callback(activity.ignore, observer)
 
     def traced_usb(self, number: int, port: HostPort, protocol: UsbProtocol) -> HostPort:
         """Return the USB port of a device, by the number of its tracer, as hosts are to drive it."""
         tracer, framing = self._tracers[number], FRAMINGS[protocol]
-        return TracedUsbPort(port, self._writer, self._clock.now, tracer.process, tracer.requests, framing)
+        host = self._host(number)
+        return TracedUsbPort(port, self._writer, self._clock.now, host, tracer.requests, framing)
 
     def traced_spi(self, number: int, name: str, port: SpiPort) -> SpiPort:
         """Return an SPI port of a device, which is called `name`, as masters are to drive it.
@@ -153,7 +199,15 @@ class TraceRecording:
         `number` is that of the device's tracer.
         """
         tracer = self._tracers[number]
-        return TracedSpiPort(port, name, self._writer, self._clock.now, tracer.process, tracer.requests)
+        host = self._host(number)
+        return TracedSpiPort(port, name, self._writer, self._clock.now, host, tracer.requests)
+
+    def _host(self, number: int) -> int:
+        """Return the track of the process of a device's host."""
+        if number not in self._hosts:
+            name = HOST_OF + self._names[number]
+            self._hosts[number] = self._writer.process(_FIRST_HOST + number, name)
+        return self._hosts[number]
 
     async def keep_flushed(self) -> None:
         """Have what was recorded written out soon, until cancelled."""

@@ -5,6 +5,8 @@ from typing import Final
 
 from aisrv.monitor.trace.writer import TraceWriter
 
+HOST_OF: Final = "host of "
+"""Begins the name of the process of a device's host, where its requests stand."""
 MOST_PENDING: Final = 64
 """Requests whose command has not begun; older ones, as of commands that no engine gets, are forgotten."""
 

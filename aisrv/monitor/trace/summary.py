@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aisrv.monitor.trace.reading import Slice, TraceError, TraceReader, Track
+from aisrv.monitor.trace.requests import HOST_OF
 
 NOBODY: Final = "nobody here"
 """Who ended a wait that no core ended: a timer, a host, an interpreter's process."""
@@ -96,7 +97,7 @@ def summarize(path: Path, command: str | None = None) -> Summary:
                 row.longest = each
         elif each.category in ("usb", "spi", "flash", "sensor"):
             name = track.name.partition(" (")[0]
-            sums = transfers[track.process, name]
+            sums = transfers[track.process.removeprefix(HOST_OF), name]
             sums[0] += 1
             sums[1] += int(each.arguments.get("bytes", 0))
             sums[2] += took

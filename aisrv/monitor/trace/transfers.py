@@ -19,7 +19,10 @@ _IN = 0x80
 
 
 class _Lanes:
-    """Tracks of which each has one slice at a time; the first free one takes the next."""
+    """Tracks of which each has one slice at a time; the first free one takes the next.
+
+    A counter has the bytes of all of them, from the first on.
+    """
 
     def __init__(self, writer: TraceWriter, process: int, name: str) -> None:
         self._writer = writer
@@ -27,6 +30,15 @@ class _Lanes:
         self._name = name
         self._tracks: list[int] = []
         self._free: list[int] = []
+        self._bytes = 0
+        self._counter = 0
+
+    def count(self, change: int, now: int) -> None:
+        """Add to the bytes that requests under way are for, or take some away."""
+        if not self._counter:
+            self._counter = self._writer.counter(self._process, f"{self._name} bytes under way", "bytes")
+        self._bytes += change
+        self._writer.count(self._counter, now, self._bytes)
 
     def take(self) -> int:
         if self._free:
@@ -43,12 +55,13 @@ class _Lanes:
 class _TracedRelay(Relay):
     """A relay that knows where its slice is, and the end of OUT data if that may be a command."""
 
-    __slots__ = ("tail", "track")
+    __slots__ = ("tail", "track", "wanted")
 
     def __init__(self, address: int, urb: Urb) -> None:
         super().__init__(address, urb)
         self.track = 0
         self.tail = b""
+        self.wanted = 0
 
 
 class TracedUsbPort(RelayPort[_TracedRelay]):
@@ -66,7 +79,7 @@ class TracedUsbPort(RelayPort[_TracedRelay]):
         requests: Requests,
         framing: Framing,
     ) -> None:
-        """Take the port, the writer with its clock, and the track of the device's process."""
+        """Take the port, the writer with its clock, and the track of the host's process."""
         super().__init__(inner)
         self._requests = requests
         self._stream = CommandStream(framing)
@@ -126,8 +139,10 @@ class TracedUsbPort(RelayPort[_TracedRelay]):
         self._finish(relay, "NO ENDPOINT", 0)
 
     def _begin(self, relay: _TracedRelay, name: str, wanted: int) -> None:
-        relay.track = self._lanes_of(relay.address).take()
-        self._writer.begin(relay.track, self._now(), name, "usb", {"bytes asked for": wanted})
+        lanes, now = self._lanes_of(relay.address), self._now()
+        relay.track, relay.wanted = lanes.take(), wanted
+        self._writer.begin(relay.track, now, name, "usb", {"bytes asked for": wanted})
+        lanes.count(wanted, now)
 
     def _follow(self, taken: int, short_packet: bytes | None) -> int:
         """Follow an OUT request; return the flow to the command that it is, or 0."""
@@ -143,8 +158,10 @@ class TracedUsbPort(RelayPort[_TracedRelay]):
 
     def _finish(self, relay: _TracedRelay, status: str, taken: int, flow: int = 0) -> None:
         if relay.track:
-            self._writer.end(relay.track, self._now(), {"status": status, "bytes": taken}, flow=flow)
-            self._lanes_of(relay.address).give_back(relay.track)
+            lanes, now = self._lanes_of(relay.address), self._now()
+            self._writer.end(relay.track, now, {"status": status, "bytes": taken}, flow=flow)
+            lanes.count(-relay.wanted, now)
+            lanes.give_back(relay.track)
 
     def _lanes_of(self, address: int) -> _Lanes:
         lanes = self._lanes.get(address)
@@ -166,7 +183,7 @@ class TracedSpiPort(SpiRelayPort):
         process: int,
         requests: Requests,
     ) -> None:
-        """Take the port by its name, the writer with its clock, and the track of the device's process."""
+        """Take the port by its name, the writer with its clock, and the track of the host's process."""
         super().__init__(inner)
         self._requests = requests
         self._selected = False

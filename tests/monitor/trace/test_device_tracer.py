@@ -144,6 +144,31 @@ def test_perfetto_takes_all_of_it_and_joins_the_arrows(tmp_path: Path) -> None:
     assert len(tokens) == 1
 
 
+def test_routes_between_tiles_are_counted_while_they_are_open(tmp_path: Path) -> None:
+    async def main() -> None:
+        with FileSink(tmp_path / "t") as sink:
+            writer = TraceWriter(sink, unit_ns=1)
+            tracer = DeviceTracer(writer, LiveTime(TraceClock()), writer.process(1, "d"), 1, Detail.TOKENS)
+            async with open_node() as node:
+                with node.tracing(tracer):
+                    pairs = [node.channel(*node.tiles) for _ in range(2)]
+                    near, _ = node.channel(node.tiles[0], node.tiles[0])
+                    for end in (*(a for a, _ in pairs), near):
+                        await end.outuchar(1)
+                    for a, _ in pairs:
+                        await a.outct(1)
+                node.stop()
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+    (counts,) = query(
+        tmp_path / "t",
+        tmp_path,
+        "select t.name, value from counter join counter_track t on track_id = t.id "
+        "where t.name like 'routes%' order by counter.id",
+    )
+    assert counts == [("routes from tile 0 to tile 1", value) for value in (1.0, 2.0, 1.0, 0.0)]
+
+
 def test_a_trap_is_marked_with_its_reason(tmp_path: Path) -> None:
     async def bad(c: ChanEnd) -> None:
         await c.outuint(1)  # no destination

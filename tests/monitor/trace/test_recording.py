@@ -21,6 +21,7 @@ from aisrv.monitor.trace.recording import TICK_NS, TraceRecording
 from aisrv.monitor.trace.sinks import FileSink
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_channel import set_command
+from flash_server.image import DataPartition, EngineImage
 from tests.support.trace_processor import query
 
 
@@ -126,6 +127,33 @@ def test_a_flash_chip_has_a_track_of_its_operations(tmp_path: Path) -> None:
     part = find_board("with-flash").flashes[0].part
     erased = next(took for name, _, took in operations if name == "erase")
     assert erased >= part.erases[0].seconds * 1e9
+
+
+def test_windows_on_flash_have_counters_of_hits_and_misses(tmp_path: Path) -> None:
+    async def program(device: Device) -> None:
+        image = DataPartition((EngineImage(digits.model_bytes(), None, None, bytes(4096)),))
+        await device.loaders[0].write_data(0, image.build())
+        await device.loaders[0].reload()
+        window = await device.open_window(0)
+        for address in (0, 4, 8, 1024):
+            await window.read(address, 4)
+        await window.read(0, 4)
+
+    parts(tmp_path / "t", replace(find_board("with-flash"), device_time=True), program)
+    hits, misses = (
+        [value for (value,) in rows]
+        for rows in query(
+            tmp_path / "t",
+            tmp_path,
+            *(
+                "select value from counter join counter_track t on track_id = t.id "
+                f"where t.name = 'cache {name}' order by counter.id"
+                for name in ("hits", "misses")
+            ),
+        )
+    )
+    assert (hits[-1], misses[-1]) == (3.0, 2.0)  # what came after the last operation of the chip, too
+    assert (hits[0], misses[0]) == (2.0, 1.0)  # as the chip is read for the second miss
 
 
 def test_exposures_have_a_track_and_dropped_frames_a_counter(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from aisrv.inference.process.inline import inline
 from aisrv.monitor.trace.detail import Detail
 from aisrv.monitor.trace.recording import TraceRecording
 from aisrv.monitor.trace.sinks import FileSink
+from aisrv.monitor.trace.summary import summarize
 from aisrv.protocol.commands import Command
 from aisrv.protocol.usb_descriptors import SetupPacket
 from phy.spi.bus import SpiPort, SpiTransfer
@@ -80,3 +81,32 @@ def test_a_stall_is_marked(tmp_path: Path) -> None:
         "select slice.name from slice join track on track.id = track_id where track.name = 'usb control'",
     )
     assert [name for (name,) in shown] == ["control 0x80 0x55", "STALL"]
+
+
+def test_a_counter_has_the_bytes_of_requests_under_way(tmp_path: Path) -> None:
+    traced(tmp_path / "t", get_status)
+    (counts,) = query(
+        tmp_path / "t",
+        tmp_path,
+        "select t.name, value from counter join counter_track t on track_id = t.id "
+        "where t.name like 'usb % bytes under way' and t.name not like '%control%' order by counter.id",
+    )
+    assert counts == [
+        ("usb OUT 1 bytes under way", 3.0),
+        ("usb OUT 1 bytes under way", 0.0),
+        ("usb IN 1 bytes under way", 512.0),
+        ("usb IN 1 bytes under way", 0.0),
+    ]
+
+
+def test_requests_stand_in_a_process_of_the_host(tmp_path: Path) -> None:
+    traced(tmp_path / "t", get_status)
+    (shown,) = query(
+        tmp_path / "t",
+        tmp_path,
+        "select distinct process.name, process.pid, category from slice "
+        "join process_track t on track_id = t.id join process using (upid) where category = 'usb'",
+    )
+    assert shown == [("host of 1-1", 10_000, "usb")]
+    moved = summarize(tmp_path / "t").transfers
+    assert moved["1-1", "usb OUT 1"][:2] == (1, 3)  # of the device, in the summary

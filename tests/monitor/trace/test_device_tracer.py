@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from aisrv.monitor.trace.detail import Detail
-from aisrv.monitor.trace.device_tracer import DeviceTracer
+from aisrv.monitor.trace.device_tracer import MOST_RUNS, DeviceTracer
 from aisrv.monitor.trace.reading import Slice, TraceReader
 from aisrv.monitor.trace.recording import ChipTime, LiveTime, TraceClock
 from aisrv.monitor.trace.sinks import FileSink, MemorySink
@@ -284,3 +284,21 @@ def test_in_device_time_an_event_is_at_its_tick() -> None:
 
     at = trio.run(main, clock=MockClock(autojump_threshold=0))
     assert at == [1_000_000_000, 1_000_000_010, 1_000_010_000, 999_999_600]
+
+
+def test_runs_that_nobody_takes_are_forgotten_where_they_are_too_many(tmp_path: Path) -> None:
+    async def main() -> list[tuple[int, int]]:
+        with FileSink(tmp_path / "trace") as sink:
+            writer = TraceWriter(sink, unit_ns=1)
+            process = writer.process(1, "device")
+            tracer = DeviceTracer(writer, LiveTime(TraceClock()), process, 1, Detail.RUNS)
+            async with open_node() as node:
+                a, b = node.channel(*node.tiles)
+                flight, seen = tracer._flight(b.resource_id), []
+                for count in (1, MOST_RUNS - 1, 1, 1):
+                    for _ in range(count):
+                        tracer.output(a, bytes(2), 0)
+                    seen.append((len(flight.runs), flight.tokens))
+        return seen
+
+    assert trio.run(main) == [(1, 2), (4_096, 8_192), (0, 0), (1, 2)]

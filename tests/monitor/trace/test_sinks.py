@@ -14,9 +14,9 @@ from aisrv.monitor.trace.writer import TraceWriter
 from tests.support.trace_processor import query
 
 
-def fill(sink: Sink, count: int) -> None:
-    """Write an open slice, in it `count` others of 5 ns each 10 ns, and a counter."""
-    writer = TraceWriter(sink, unit_ns=1)
+def fill(sink: Sink, count: int, unit_ns: int = 1) -> None:
+    """Write an open slice, in it `count` others of 5 units each 10 units, and a counter."""
+    writer = TraceWriter(sink, unit_ns=unit_ns)
     process = writer.process(1, "device")
     thread = writer.thread(process, 1, 1, "core")
     level = writer.counter(process, "led", "level")
@@ -97,6 +97,20 @@ def test_perfetto_takes_a_ring_and_a_file_that_was_cut(tmp_path: Path) -> None:
         assert problems == []
         assert count == (len(parts),)
         assert level == (1.0,)
+
+
+def test_a_ring_in_ticks_has_its_times_where_it_begins(tmp_path: Path) -> None:
+    with RingSink(tmp_path / "ring", 1 << 16) as sink:
+        fill(sink, 20_000, unit_ns=10)
+    problems, shown = query(
+        tmp_path / "ring",
+        tmp_path,
+        "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+        "select ts, dur from slice where category = 'wait' and name like 'part %' order by ts",
+    )
+    assert problems == []
+    assert len(shown) < 20_000  # the first ones are gone
+    assert shown[-1000:] == [(100 * number, 50) for number in range(19_000, 20_000)]
 
 
 @pytest.mark.parametrize("make", [FileSink, lambda path: RingSink(path, 1 << 20)])

@@ -12,6 +12,7 @@ import trio
 from hypothesis import HealthCheck, settings
 
 from aisrv import digits
+from tests.support import all_timed
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -48,10 +49,14 @@ def _in_trio(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 def pytest_configure() -> None:
     """Keep the garbage collector from looking through the thousands of tests while they are collected."""
     gc.disable()
+    if all_timed.IS_ON:
+        all_timed.switch_on()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files; all others keep their order."""
+    if all_timed.IS_ON:
+        all_timed.leave_out(items)
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 

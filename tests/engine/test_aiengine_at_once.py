@@ -233,6 +233,7 @@ async def test_an_answer_as_long_as_the_room_ends_with_a_piece_of_nothing() -> N
         assert await begin_get(c, Command.GET_DEBUG_LOG, 0, len(log) + 4) == (Status.OKAY, log, True)
 
 
+@pytest.mark.plain_time("an engine answers by its own core there, which is woken")
 async def test_an_idle_engine_answers_without_waking() -> None:
     async with open_device(runner=inline) as device:
         c = device.local[0]

@@ -1,0 +1,37 @@
+"""The suite with the mode on: each device that a test makes in its process is in device time.
+
+`AISRV_DEVICE_TIME=1 pytest ...` does that; nothing else asks for it. Tests that measure time have
+the mark `plain_time` with the reason, and are left out.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from aisrv.board import Board
+from aisrv.device import device
+
+SWITCH: Final = "AISRV_DEVICE_TIME"
+IS_ON: Final = bool(os.environ.get(SWITCH))
+MARK: Final = "plain_time"
+
+
+def switch_on() -> None:
+    """Have all devices of this process in device time, whatever boards and tests say."""
+    time_of = device._time_of
+
+    def timed(board: Board) -> Any:
+        return time_of(replace(board, device_time=True))
+
+    device._time_of = timed
+
+
+def leave_out(items: Iterable[pytest.Item]) -> None:
+    """Skip tests with the mark, for its reason."""
+    for item in items:
+        mark = item.get_closest_marker(MARK)
+        if mark is not None:
+            item.add_marker(pytest.mark.skip(reason=f"device time: {mark.args[0]}"))

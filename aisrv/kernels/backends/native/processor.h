@@ -36,6 +36,15 @@ static int32_t processor_variants(void) {
 
 static int32_t processor_variants(void) { return 8 | 16; } /* all of Apple's have both */
 
+#elif defined(__aarch64__) && defined(_WIN32)
+
+#include <windows.h>
+
+static int32_t processor_variants(void) {
+    enum { DOT_PRODUCTS = 43 }; /* PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE */
+    return 8 | (IsProcessorFeaturePresent(DOT_PRODUCTS) ? 16 : 0);
+}
+
 #else
 
 static int32_t processor_variants(void) { return 0; }

@@ -7,12 +7,12 @@ the mark `plain_time` with the reason, and are left out.
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from aisrv.board import Board
-from aisrv.device import device
+if TYPE_CHECKING:
+    from aisrv.board import Board
 
 SWITCH: Final = "AISRV_DEVICE_TIME"
 IS_ON: Final = bool(os.environ.get(SWITCH))
@@ -21,9 +21,11 @@ MARK: Final = "plain_time"
 
 def switch_on() -> None:
     """Have all devices of this process in device time, whatever boards and tests say."""
+    from aisrv.device import device  # which not every interpreter has that runs tests
+
     time_of = device._time_of
 
-    def timed(board: Board) -> Any:
+    def timed(board: "Board") -> Any:
         return time_of(replace(board, device_time=True))
 
     device._time_of = timed

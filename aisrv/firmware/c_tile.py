@@ -38,10 +38,6 @@ from aisrv.xcore.traps import Trap, TrapKind
 logger = logging.getLogger(__name__)
 
 
-_STARTED: Final = 8
-"""Coroutines of functions that are started from here, 0 to 7; those of jobs follow."""
-
-
 class _Coroutine:
     """One of the program's coroutines, which a core performs the verbs of."""
 
@@ -226,8 +222,8 @@ class CTile:
             return ()
         try:
             self.process.give([result(coroutine.number | ASK_WHERE, 0, 0)])
-            request = next(read_requests(self.process.take()))
-            return Place.from_bytes(request.data).frames
+            places = [Place.from_bytes(request.data) for request in read_requests(self.process.take())]
+            return places[0].frames if places else ()
         except (ProgramEnded, RecordError):
             return ()
 
@@ -275,7 +271,7 @@ class CTile:
                     await self.process.answered()
                 finally:
                     self._pass_ends()
-            requests = list(read_requests(self.process.take()))
+            self._sort(list(read_requests(self.process.take())))
         except ProgramEnded as ended:
             if self.ended is None:
                 self.status = ended.status
@@ -288,9 +284,13 @@ class CTile:
         except RecordError as error:
             self.process.kill()
             self._end(Trap(TrapKind.ECALL, f"the program of tile {self.tile.number} is lost: {error}"))
-            return
+
+    def _sort(self, requests: Sequence[Request]) -> None:
+        """Give requests to the coroutines that ask. Raises RecordError for one that is not there."""
         for request in requests:
-            coroutine = self._coroutines[request.core]
+            coroutine = self._coroutines.get(request.core)
+            if coroutine is None:
+                raise RecordError(f"there is no coroutine {request.core}")
             if request.is_posted:
                 coroutine.posted.append(request)
             else:

@@ -127,6 +127,18 @@ def test_a_program_that_is_killed_halts_the_tile(tmp_path: Path, caplog: pytest.
         )
 
 
+def test_a_program_that_writes_over_the_runtime_is_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = """
+        uint32_t runtime_verb(uint32_t verb, uint32_t a, uint32_t b);
+        int main(void) { return (int)runtime_verb(999, 0, 0); }
+    """
+    assert run_c(tmp_path, text) == TRAPPED
+    (record,) = caplog.records
+    assert "ECALL (8): the program of tile 0 is lost: there is no verb 999" in record.getMessage()
+
+
 def test_an_endless_loop_is_reported_again_and_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

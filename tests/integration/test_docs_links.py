@@ -49,6 +49,13 @@ def test_headings_that_pages_link_to_exist(page: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+def test_pages_link_to_nothing_outside_of_the_manual(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    outside = [each for each in targets if not (page.parent / each).resolve().is_relative_to(ROOT / "docs")]
+    assert outside == []
+
+
 @pytest.mark.skipif(not MANUAL.exists(), reason="the tree has no .mkdocs.yml: only a checkout has")
 def test_each_page_is_listed_in_the_manual() -> None:
     listed = re.findall(r"(\S+\.md)$", MANUAL.read_text(encoding="utf-8"), re.MULTILINE)

@@ -1,5 +1,7 @@
 """TFLM's answers in a file: what was asked where TFLM is installed is answered where it is not."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,14 +13,24 @@ from tests.support.tflm_answers import RUNTIME, Answers, runtime_of
 DATA = random_int8((1, 8, 8, 1))
 
 
-def test_the_file_answers_what_tflm_answered(tmp_path: Path) -> None:
+@pytest.fixture
+def answers(tmp_path: Path) -> Iterator[Answers]:
+    """A file of answers."""
+    with closing(Answers(tmp_path / "answers")) as found:
+        yield found
+
+
+@pytest.fixture
+def again(tmp_path: Path, answers: Answers) -> Iterator[Answers]:
+    """The same file, as another process has it open."""
+    with closing(Answers(tmp_path / "answers")) as found:
+        yield found
+
+
+def test_the_file_answers_what_tflm_answered(answers: Answers, again: Answers) -> None:
     real = pytest.importorskip(RUNTIME)
     found = []
-    for runtime in (
-        real,
-        runtime_of(Answers(tmp_path / "answers"), real),
-        runtime_of(Answers(tmp_path / "answers"), None),
-    ):
+    for runtime in (real, runtime_of(answers, real), runtime_of(again, None)):
         interpreter = runtime.Interpreter.from_bytes(digits.model_bytes(), arena_size=1 << 18)
         interpreter.set_input(DATA, 0)
         interpreter.invoke()
@@ -26,15 +38,15 @@ def test_the_file_answers_what_tflm_answered(tmp_path: Path) -> None:
     assert found[0] == found[1] == found[2]
 
 
-def test_a_question_that_nobody_asked_is_an_error(tmp_path: Path) -> None:
-    interpreter = runtime_of(Answers(tmp_path / "answers"), None).Interpreter.from_bytes(digits.model_bytes())
+def test_a_question_that_nobody_asked_is_an_error(answers: Answers) -> None:
+    interpreter = runtime_of(answers, None).Interpreter.from_bytes(digits.model_bytes())
     with pytest.raises(LookupError, match="no answer of TFLM"):
         interpreter.get_output(0)
 
 
-def test_the_input_is_part_of_the_question(tmp_path: Path) -> None:
+def test_the_input_is_part_of_the_question(answers: Answers, again: Answers) -> None:
     real = pytest.importorskip(RUNTIME)
-    runtimes = [runtime_of(Answers(tmp_path / "answers"), each) for each in (real, None)]
+    runtimes = [runtime_of(answers, real), runtime_of(again, None)]
     for runtime, data in zip(runtimes, (DATA, ~DATA), strict=True):
         interpreter = runtime.Interpreter.from_bytes(digits.model_bytes(), arena_size=1 << 18)
         interpreter.set_input(data, 0)

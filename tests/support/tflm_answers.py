@@ -37,6 +37,10 @@ class Answers:
         self._database.execute("PRAGMA synchronous = OFF")
         self._database.execute("CREATE TABLE IF NOT EXISTS answers (question BLOB PRIMARY KEY, answer BLOB)")
 
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
     def keep(self, question: bytes, answer: Answer) -> None:
         """Keep what was answered."""
         data = io.BytesIO()

@@ -142,7 +142,7 @@ class TimeAccount:
             sum((each.least_run_clocks for each in engines), Fraction(0)),
             sum((each.most_run_clocks for each in engines), Fraction(0)),
             Fraction(sum(each.load_clocks for each in engines)),
-            Fraction(sum(each.clocks for each in self.chips)),
+            sum((each.fetch_clocks for each in engines), Fraction(sum(each.clocks for each in self.chips))),
             Fraction(awaited),
             Fraction(self.timeline.now()),
         )

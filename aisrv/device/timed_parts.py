@@ -12,6 +12,7 @@ from aisrv.device.time_account import TimeAccount
 from aisrv.inference.timed_engine import TimedInferenceEngine
 from aisrv.inference.timings.laws import FAST_FLASH_BYTE, FLASH_SERVER_BYTE, FLASH_SERVER_LOAD
 from aisrv.xcore.device_costs import I2C_WRITE_TICKS, graph_pass_slots
+from flash_server.client.cache import XCORE_AI_CACHE
 from phy.spi.timed_bus import TimedSpiBus
 from phy.usb.timed_bus import TimedUsbBus
 from phy.usb.timed_data import TimedUsbData
@@ -83,7 +84,10 @@ class TimedParts(PartFactory):
 
     def engine(self, spec: EngineSpec) -> Callable[..., TimedInferenceEngine]:
         def make(*arguments: Any, **settings: Any) -> TimedInferenceEngine:  # noqa: ANN401 - of the class
-            engine = TimedInferenceEngine(self._timeline, spec.tile, spec.threads, *arguments, **settings)
+            clocks = read_clocks(self._board.flash_path, self._board.core_clock_mhz)
+            line = Fraction(clocks(XCORE_AI_CACHE.line_bytes))
+            timing = self._timeline, spec.tile, spec.threads, line
+            engine = TimedInferenceEngine(*timing, *arguments, **settings)
             self._account.engines.append(engine)
             return engine
 

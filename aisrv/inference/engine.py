@@ -74,6 +74,9 @@ class Runner(Protocol):
     async def invoke(self) -> None:
         """Run the model once. Raises InvokeError."""
 
+    async def invoke_counted(self) -> int:
+        """Run a model that runs in place; return the lines filled of the cache before its storage."""
+
     async def reset_variables(self) -> None:
         """Have the next `invoke` start with the variables of a model that was just loaded."""
 
@@ -368,8 +371,11 @@ class InferenceEngine:
         if self.before_run is not None:
             self.before_run()
         start = time.perf_counter()
-        await self._loaded.runner.invoke()
+        await self._run(self._loaded.runner, self._loaded.in_place)
         self._host_seconds = time.perf_counter() - start
+
+    async def _run(self, runner: Runner, _in_place: InPlaceModel | None) -> None:
+        await runner.invoke()
 
     async def _load_parameters(self, loaded: _LoadedModel) -> None:
         """Read what the operators load from flash into the interpreter; a device does so during the run."""

@@ -195,6 +195,9 @@ class InPlaceInterpreter(Interpreter, Protocol):
     def load_in_place(self, memory: mmap.mmap, offset: int, arena_bytes: int, /) -> TensorLayout:
         """Load a model that begins, and stays, at `offset` bytes of memory, as `load` does."""
 
+    def invoke_counted(self) -> int:
+        """Run the model once; return the lines of the cache before its storage that this filled."""
+
     def forget_code(self) -> None:
         """Read the model's code anew: the memory was changed."""
 
@@ -224,6 +227,20 @@ def run_in_tensors(
     run_once(interpreter, inputs, outputs)
     for number, into in enumerate(inputs):
         interpreter.get_input(number, into)
+
+
+def run_counted_in_tensors(
+    interpreter: InPlaceInterpreter, inputs: Sequence[memoryview], outputs: Sequence[memoryview]
+) -> int:
+    """Do as `run_in_tensors`; return the lines that the run filled of the cache before its storage."""
+    for number, data in enumerate(inputs):
+        interpreter.set_input(number, data)
+    lines = interpreter.invoke_counted()
+    for number, into in enumerate(outputs):
+        interpreter.get_output(number, into)
+    for number, into in enumerate(inputs):
+        interpreter.get_input(number, into)
+    return lines
 
 
 def describe(error: Exception) -> str:

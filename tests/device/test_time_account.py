@@ -47,6 +47,10 @@ class LoadsAlone:
     async def invoke(self) -> None:
         """Compute nothing: the engine has read the parameters."""
 
+    async def invoke_counted(self) -> int:
+        """Fill no lines: nothing runs in place."""
+        return 0
+
     async def reset_variables(self) -> None:
         """Have none."""
 

@@ -22,7 +22,6 @@ from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.relocatable.memory import FLASH_BASE, Memory
 from aisrv.relocatable.runtime import LoadMode, Runtime
-from flash_server.chip.chip import FlashChip
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import FileStorage
 from flash_server.client.cache import CacheCounters
@@ -32,12 +31,12 @@ from flash_server.protocol import FlashFailure, FlashReadError
 from phy.jacdac.flash_store import ChipStore
 from tests.support import networks
 from tests.support.device_log import log_of
+from tests.support.flash_sectors import SECTOR, overwrite
 from tests.support.relocatable import DIGITS_M33, digits_image, read
 
 pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
 BOOT_BYTES = 64 * 1024
-SECTOR = 4096
 DIGITS = digits_image()
 STORED = stored(DIGITS)
 SLOT_SECTORS = -(-len(STORED) // SECTOR)
@@ -92,18 +91,6 @@ async def infer(device: Device) -> tuple[Status, bytes]:
     assert await set_command(device.local[0], Command.SET_INPUT_TENSOR, 0, PICTURE) == Status.OKAY
     status = await set_command(device.local[0], Command.START_INFER)
     return status, (await get_command(device.local[0], Command.GET_OUTPUT_TENSOR))[1]
-
-
-async def overwrite(chip: FlashChip, address: int, data: bytes) -> None:
-    """Change bytes within a sector as a programmer does: read, erase, program."""
-    start = address - address % SECTOR
-    sector = bytearray(await chip.read(start, SECTOR))
-    sector[address - start : address - start + len(data)] = data
-    await chip.write_enable()
-    await chip.erase_sector(start)
-    for page in range(0, SECTOR, 256):
-        await chip.write_enable()
-        await chip.program_page(start + page, bytes(sector[page : page + 256]))
 
 
 def code_address(segment: int = SECTOR) -> int:

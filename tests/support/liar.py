@@ -113,6 +113,10 @@ class Liar:
     def invoke(self) -> None:
         LIES[self._lie]()
 
+    def invoke_counted(self) -> int:
+        LIES[self._lie]()
+        return 42
+
     def get_input(self, number: int, into: memoryview) -> None:
         pass
 

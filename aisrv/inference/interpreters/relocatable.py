@@ -17,6 +17,7 @@ from aisrv.model.relocatable.errors import ImageError, MachineError, Relocatable
 from aisrv.model.relocatable.stored import weights_place
 from aisrv.relocatable.memory import FLASH_BASE, Memory
 from aisrv.relocatable.runtime import Handle, LoadMode, NetworkReport, Runtime, image_at
+from flash_server.client.cache import CacheCounters
 
 DEFAULT_CORE: Final = Core.CORTEX_M4
 COUNTED_LINES: Final = 10_000_000
@@ -121,22 +122,32 @@ class RelocatableInterpreter:
 
     def invoke(self) -> None:
         """Run the image once; InvokeError if its code goes astray, after which it runs no more."""
-        runtime = self._loaded()
-        try:
-            done = self._invoke_counted(runtime) if self._counts else runtime.invoke(self._handle)
-        except RelocatableError as error:
-            raise InvokeError(str(error)) from error
-        if not done:
-            raise InvokeError(f"the image's run failed: {runtime.get_error(self._handle)}")
-
-    def _invoke_counted(self, runtime: Runtime) -> int:
-        with fetch_counters(runtime, self._handle, most=COUNTED_LINES) as counters:
-            done = runtime.invoke(self._handle)
+        if not self._counts:
+            self._run(self._loaded())
+            return
+        counters = self._count(COUNTED_LINES)
         is_cut = counters.hits + counters.misses >= COUNTED_LINES
         rest = "; the rest of the run was not counted, aisrv-flash reloc fetches counts all of it"
         # What a worker prints goes to the debug log.
         print(f"execute in place: {counters}{rest if is_cut else ''}", flush=True)
-        return done
+
+    def invoke_counted(self) -> int:
+        """Do as `invoke`, slower; return the lines that the run filled of the cache before the flash."""
+        return self._count().misses
+
+    def _count(self, most: int | None = None) -> CacheCounters:
+        runtime = self._loaded()
+        with fetch_counters(runtime, self._handle, most=most) as counters:
+            self._run(runtime)
+        return counters
+
+    def _run(self, runtime: Runtime) -> None:
+        try:
+            done = runtime.invoke(self._handle)
+        except RelocatableError as error:
+            raise InvokeError(str(error)) from error
+        if not done:
+            raise InvokeError(f"the image's run failed: {runtime.get_error(self._handle)}")
 
     def get_input(self, number: int, into: memoryview) -> None:
         into[:] = self._loaded().tensor(self._handle, self._report.inputs[number])

@@ -4,8 +4,8 @@ A clock that jumps over idle time would jump over a worker's answer: a worker pr
 Nothing protects this process here: a model that crashes an interpreter crashes the device with it.
 """
 
-from collections.abc import Callable
-from typing import TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import (
@@ -19,6 +19,7 @@ from aisrv.inference.interpreter import (
     check_runs_models,
     create_interpreter,
     describe,
+    run_counted_in_tensors,
     run_in_tensors,
 )
 from aisrv.inference.process.tensor_memory import TensorMemory
@@ -71,6 +72,13 @@ class InlineInterpreter(TensorMemory):
 
     async def invoke(self) -> None:
         """Run the model once on the inputs as they are. Raises InvokeError."""
+        await self._run(run_in_tensors)
+
+    async def invoke_counted(self) -> int:
+        """Run a model that runs in place; return the lines filled of the cache before its storage."""
+        return await self._run(run_counted_in_tensors)
+
+    async def _run(self, run: Callable[[Any, Sequence[memoryview], Sequence[memoryview]], T]) -> T:
         await let_others_run()
         if self._interpreter is None:
             raise InvokeError("no model is loaded")
@@ -78,7 +86,7 @@ class InlineInterpreter(TensorMemory):
             self._changes = self._in_place.changes
             cast("InPlaceInterpreter", self._interpreter).forget_code()
         try:
-            run_in_tensors(self._interpreter, self._inputs, self._outputs)
+            return run(self._interpreter, self._inputs, self._outputs)
         except Exception as error:
             raise InvokeError(f"running the model: {describe(error)}") from error
 

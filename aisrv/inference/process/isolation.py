@@ -7,6 +7,7 @@ engines", section Isolation.
 import mmap
 import os
 import signal
+import struct
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from functools import partial
@@ -20,7 +21,17 @@ from aisrv.inference.interpreter import InPlaceModel, LogSink, ModelBytes, Tenso
 from aisrv.inference.interpreters.tflm_shortage import load_error
 from aisrv.inference.process.sandbox_layers import prepared_sandbox
 from aisrv.inference.process.tensor_memory import TensorMemory
-from aisrv.inference.process.worker import CHANGED, DONE, FAILED, INVOKE, LOAD, MAP, LoadRequest
+from aisrv.inference.process.worker import (
+    CHANGED,
+    COUNT,
+    DONE,
+    FAILED,
+    INVOKE,
+    LINES,
+    LOAD,
+    MAP,
+    LoadRequest,
+)
 from aisrv.inference.process.worker_process import (
     Ending,
     WorkerKind,
@@ -36,6 +47,7 @@ from aisrv.values.printable import printable
 
 T = TypeVar("T")
 
+_NOTHING: Final = struct.Struct("")
 ALARM_SECONDS: Final = 1.0
 """Time that a run past its limit has to end by the process's own alarm, before its parent ends it."""
 
@@ -109,6 +121,14 @@ class IsolatedInterpreter(TensorMemory):
 
     async def invoke(self) -> None:
         """Run the model once on the inputs as they are. Raises InvokeError."""
+        await self._invoke(INVOKE, _NOTHING)
+
+    async def invoke_counted(self) -> int:
+        """Run a model that runs in place; return the lines filled of the cache before its storage."""
+        (lines,) = await self._invoke(COUNT, LINES)
+        return int(lines)
+
+    async def _invoke(self, request: bytes, reply: struct.Struct) -> tuple[int, ...]:
         if self._files is None:
             raise InvokeError("no model is loaded")
         try:
@@ -117,7 +137,7 @@ class IsolatedInterpreter(TensorMemory):
             elif self._files.take_change() and await self._ask("reading the model's code anew", CHANGED):
                 await self._stop()
                 raise WorkerFailure("the interpreter's process says more than it was asked")
-            await self._run()
+            return await self._run(request, reply)
         except (WorkerFailure, OSError) as failure:
             raise InvokeError(str(failure)) from None
 
@@ -164,14 +184,17 @@ class IsolatedInterpreter(TensorMemory):
                 "mapping the tensors: the interpreter's process answered more than it was asked"
             )
 
-    async def _run(self) -> None:
+    async def _run(self, request: bytes, reply: struct.Struct) -> tuple[int, ...]:
         """Run the model; a process that does not even obey its own alarm is ended a little later."""
         doing, seconds = "running the model", self._limits.invoke_seconds
         with trio.move_on_after(seconds + ALARM_SECONDS):
-            if await self._ask(doing, INVOKE):
+            answer = await self._ask(doing, request)
+            if len(answer) != reply.size:
                 await self._stop()
-                raise WorkerFailure(f"{doing}: the interpreter's process answered more than it was asked")
-            return
+                raise WorkerFailure(
+                    f"{doing}: the interpreter's process answered {len(answer)} bytes for {reply.size}"
+                )
+            return reply.unpack(answer)
         raise WorkerFailure(f"{doing}: the interpreter {_too_long(seconds)}")
 
     def _check_size(self, layout: TensorLayout) -> int:

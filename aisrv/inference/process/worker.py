@@ -8,6 +8,7 @@ file in memory as descriptors 1 and 2. It imports its interpreter, which is what
     parent: MAP, file of the tensors, of the right size for good
                              worker: done
     parent: INVOKE           worker: done, or an error  any number of times
+    parent: COUNT            worker: lines filled, or an error  an INVOKE of a model that runs in place
     parent: CHANGED          worker: done, or an error  before an INVOKE, where flash has changed
 
 or, in place of the last three, for batches of rows (`batch.py`):
@@ -17,10 +18,10 @@ or, in place of the last three, for batches of rows (`batch.py`):
     parent: BATCH, which rows                           worker: times, or an error
 
 Every request begins with a number, which its reply repeats. The end of the socket ends the worker. A reply is
-DONE and then the layout, or nothing; or FAILED, the load result, and the text of the error. A run that takes
-too long is ended by an alarm of the process's own, which leaves a clear trace; the parent trusts nothing that
-a model may have taken over, and has deadlines of its own. Before it loads the model the process gives up what
-it needs no more (`sandbox.py`). Source: "Inference engines", section Isolation.
+DONE and then the layout, a count (u64), or nothing; or FAILED, the load result, and the text of the error. A
+run that takes too long is ended by an alarm of the process's own, which leaves a clear trace; the parent
+trusts nothing that a model may have taken over, and has deadlines of its own. Before it loads the model the
+process gives up what it needs no more (`sandbox.py`). Source: "Inference engines", section Isolation.
 """
 
 import ctypes
@@ -47,6 +48,7 @@ from aisrv.inference.interpreter import (
     create_interpreter,
     describe,
     prepare,
+    run_counted_in_tensors,
     run_in_tensors,
 )
 from aisrv.inference.process.sandbox import WRITTEN_BYTES, Sandbox, limit
@@ -56,6 +58,7 @@ from aisrv.protocol.engine_kind import EngineKind
 LOAD: Final = b"l"
 MAP: Final = b"m"
 INVOKE: Final = b"i"
+COUNT: Final = b"f"
 CHANGED: Final = b"c"
 MAP_INPUTS: Final = b"I"
 MAP_OUTPUTS: Final = b"O"
@@ -72,6 +75,8 @@ _PR_SET_PDEATHSIG: Final = 1
 NUMBER_BYTES: Final = 8
 """Bytes of the number that each request begins with."""
 
+LINES: Final = struct.Struct("<Q")
+"""Reply to a COUNT."""
 _LOAD_NUMBERS: Final = struct.Struct("<Qdq")
 _NOT_IN_PLACE: Final = -1
 
@@ -193,8 +198,8 @@ def serve(control: socket.socket, kind: EngineKind) -> None:
             job = message[NUMBER_BYTES + 1 :]
             control.send(message[:NUMBER_BYTES] + answer(partial(session.run_batch, job)))
         else:
-            changed = message.endswith(CHANGED)  # the one byte after the number
-            control.send(message[:NUMBER_BYTES] + answer(session.forget_code if changed else session.invoke))
+            handler = session.handlers.get(message[NUMBER_BYTES:], session.invoke)
+            control.send(message[:NUMBER_BYTES] + answer(handler))
 
 
 class _Session:
@@ -214,6 +219,7 @@ class _Session:
         self._batches: Batches | None = None
         self.is_mapped = False
         """Whether the tensors have their memory: only runs are asked for then."""
+        self.handlers: Final = {COUNT: self.invoke_counted, CHANGED: self.forget_code}
 
     def load(self) -> bytes:
         offset = self._request.offset
@@ -285,6 +291,15 @@ class _Session:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         return b""
+
+    def invoke_counted(self) -> bytes:
+        signal.setitimer(signal.ITIMER_REAL, self._alarm)
+        try:
+            interpreter = cast("InPlaceInterpreter", self._interpreter)
+            lines = run_counted_in_tensors(interpreter, self._inputs, self._outputs)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return LINES.pack(lines)
 
 
 def answer(handler: Callable[[], bytes]) -> bytes:

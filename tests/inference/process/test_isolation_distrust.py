@@ -139,6 +139,27 @@ async def test_reply_that_no_worker_gives(reply: bytes, monkeypatch: pytest.Monk
     await interpreter.close()
 
 
+@pytest.mark.parametrize("body", [b"", bytes(7), bytes(9)])
+async def test_a_count_of_another_size_is_one_failed_run(
+    body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpreter = runner()
+    await interpreter.load(b"", 1 << 16)
+    real = WorkerProcess.exchange
+
+    async def lying(self: WorkerProcess, request: bytes, file: int | None = None) -> bytes:
+        await real(self, request, file)
+        return DONE + body
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkerProcess, "exchange", lying)
+        with pytest.raises(InvokeError, match=rf"answered {len(body)} bytes for 8$"):
+            await interpreter.invoke_counted()
+    assert interpreter.pid is None
+    assert await interpreter.invoke_counted() == 42
+    await interpreter.close()
+
+
 async def test_more_than_was_asked_when_the_code_has_changed_is_one_failed_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

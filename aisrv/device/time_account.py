@@ -3,7 +3,7 @@
 What a host does between its commands is its own time, as it was on this machine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,6 @@ from aisrv.xcore.timeline import Timeline
 if TYPE_CHECKING:
     from aisrv.inference.timed_engine import TimedInferenceEngine
     from flash_server.chip.timed_chip import TimedChip
-    from phy.spi.timed_bus import TimedSpiBus
     from phy.usb.timed_xud import TimedWires
 
 
@@ -82,7 +81,8 @@ class TimeAccount:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline: Final = timeline
         self.wires: TimedWires | None = None
-        self.spi: TimedSpiBus | None = None
+        self.spi: Mapping[int, tuple[int, Fraction]] = {}
+        """Messages over SPI by their first byte: how many, and their ticks while the device was not BUSY."""
         self.engines: Final[list[TimedInferenceEngine]] = []
         self.chips: Final[list[TimedChip]] = []
         self._begun = Spent()
@@ -157,9 +157,8 @@ class TimeAccount:
             CommandRow("usb", command_name(command), count, spent / clocks)
             for command, (count, spent) in self._rows.items()
         ]
-        if self.spi is not None:
-            for command, (count, ticks) in self.spi.taken.items():
-                busy = self._busy.get(command, Spent()) / clocks
-                spent = busy + Spent(link=ticks, sum=ticks)
-                rows.append(CommandRow("spi", command_name(command), count, spent))
+        for command, (count, ticks) in self.spi.items():
+            busy = self._busy.get(command, Spent()) / clocks
+            spent = busy + Spent(link=ticks, sum=ticks)
+            rows.append(CommandRow("spi", command_name(command), count, spent))
         return rows

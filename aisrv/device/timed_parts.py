@@ -54,7 +54,7 @@ class TimedParts(PartFactory):
 
     def spi(self) -> TimedSpiBus:
         bus = TimedSpiBus(self._runtime)
-        self._account.spi = bus
+        self._account.spi = bus.taken
         bus.busy_clocks = self._account.busy_clocks
         return bus
 

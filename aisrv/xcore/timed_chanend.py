@@ -61,7 +61,7 @@ class TimedEnd(ChanEnd):
         super().__init__(runtime, tile, pool)
         self._buffer = TimedTokenBuffer()
         self._timeline: Timeline = runtime.timeline
-        self._parking = VerbParking(runtime, runtime.timeline, lambda: self.clock)
+        self._parking = VerbParking(runtime, runtime.timeline)
         self._links = runtime.links
         self._outside = 0
         """The clock of a task outside of any core that uses the end."""

@@ -3,7 +3,7 @@
 import types
 from collections.abc import Callable, Generator
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
@@ -92,19 +92,43 @@ class TimedParking(Parking[T]):
             self._timeline.running[core.tile] += 1
 
 
+class UsedEnd(Protocol):
+    """A channel end in device time."""
+
+    @property
+    def clock(self) -> int:
+        """The clock of whoever uses the end."""
+
+
 class VerbParking(TimedParking[Any]):
     """Where the task of a verb on a channel end sleeps: the verb's steps have set the core's clock."""
 
-    __slots__ = ("end_clock",)
+    __slots__ = ("_end",)
 
-    def __init__(self, runtime: Runtime, timeline: "Timeline", end_clock: Callable[[], int]) -> None:
-        """Wake at `end_clock()`, the clock of who uses the end."""
+    def __init__(self, runtime: Runtime, timeline: "Timeline") -> None:
         super().__init__(runtime, timeline)
-        self.end_clock = end_clock
+        self._end: UsedEnd | None = None
+        """The end whose verb sleeps here."""
+
+    def park(
+        self,
+        verb: str,
+        resource: Resource,
+        withdraw: Callable[[], object] = no_cleanup,
+        *,
+        timed: bool = False,
+    ) -> "Sleep[Any]":
+        """Sleep as in `Parking.park`, in a verb on an end."""
+        self._end = cast("UsedEnd", resource)
+        return super().park(verb, resource, withdraw, timed=timed)
 
     def wake(self, value: Any) -> bool:  # noqa: ANN401 - what the verb returns
-        """Let the task run on with the verb's result, in its turn."""
-        return self.wake_at(self.end_clock(), value)
+        """Let the task run on with the verb's result, in its turn, at the clock of who uses the end."""
+        return False if self._end is None else self.wake_at(self._end.clock, value)
+
+    def _leave(self) -> None:
+        super()._leave()
+        self._end = None
 
 
 class TimedEventParking(TimedParking[Any]):

@@ -187,7 +187,7 @@ async def test_report_names_who_holds_a_route_even_if_it_has_ended() -> None:
 @simulated
 async def test_core_that_waits_on_a_bus_is_reported_as_waiting() -> None:
     async with open_device(runner=inline) as device:
-        await settle()
+        await trio.sleep(1)
         lines = [line.strip().partition(": ")[2] for line in device.node.report().splitlines()]
         assert "get_setup on endpoint 0" in lines
         assert "get_buffer on endpoint 0x01" in lines

@@ -103,7 +103,7 @@ def test_devices_share_a_watch_for_deadlocks(caplog: pytest.LogCaptureFixture) -
     @simulated
     async def program() -> None:
         async with open_devices([DEADLOCKED] * 3, runner=inline):
-            await settle()
+            await trio.sleep(0.1)
             nursery = trio.lowlevel.current_task().child_nurseries[-1]
             tasks.extend(task.name for task in nursery.child_tasks)
             await trio.sleep(3)

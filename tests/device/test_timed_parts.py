@@ -228,6 +228,7 @@ def test_a_board_s_file_says_that_it_is_in_device_time(tmp_path: Path) -> None:
         ("", True, True),
     ],
 )
+@pytest.mark.plain_time("it says itself whether a device is in device time")
 def test_a_board_file_says_whether_a_device_is_in_device_time(
     tmp_path: Path, text: str, given: bool | None, timed: bool
 ) -> None:

@@ -108,6 +108,7 @@ def test_a_task_is_notified_of_a_new_model(tmp_path: Path, module: WRITE_MODULE)
     assert sys.modules[name].got == [MODEL_CHANGED]
 
 
+@pytest.mark.plain_time("it waits for no erasure of the chip")
 def test_a_task_writes_flash_and_reads_it_back(tmp_path: Path, module: WRITE_MODULE) -> None:
     name = module(
         """

@@ -65,6 +65,7 @@ def decisions() -> list[int]:
     return [127 if value else 0 for value in np.fromfile(STREAM / "trace_100frames.raw", "<i4").tolist()]
 
 
+@pytest.mark.plain_time("its decisions come at the ticks of their frames, without the time of runs")
 def test_microphone_to_keyword_to_gpio(tmp_path: Path) -> None:
     write_wav(golden_audio() + bytes(640 * 60), tmp_path / "speech.wav")
     spec = GraphSpec(
@@ -89,6 +90,7 @@ def test_microphone_to_keyword_to_gpio(tmp_path: Path) -> None:
     virtual(main)
 
 
+@pytest.mark.plain_time("its decisions come at the ticks of their frames, without the time of runs")
 def test_camera_to_digits_to_gpio(tmp_path: Path) -> None:
     images = digits.test_images()[:10]
     camera = b"".join(bytes(value ^ 0x80 for value in each.image) for each in images)

@@ -12,6 +12,7 @@ import click
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
+from aisrv.terminal.require_linux import require_linux
 
 if TYPE_CHECKING:
     from aisrv.firmware.compiler import Program
@@ -112,6 +113,7 @@ def firmware() -> None:
 
 
 @firmware.command()
+@require_linux("firmware run")
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("--tile1", multiple=True, type=FILE, help="Source of the program of tile 1; may be repeated.")
 @option_group("compiler", CompilerOptions)

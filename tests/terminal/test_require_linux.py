@@ -33,7 +33,15 @@ def test_elsewhere_it_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch, syste
 
 def test_which_commands_need_it() -> None:
     found = {words: command for words, command in commands_of(main) if requires_linux(command)}
-    assert {" ".join(words) for words in found} == {"attach", "demo", "diff-engines", "exec", "replay", "run"}
+    assert {" ".join(words) for words in found} == {
+        "attach",
+        "demo",
+        "diff-engines",
+        "exec",
+        "firmware run",
+        "replay",
+        "run",
+    }
 
 
 def test_each_says_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,7 @@ async def test_each_device_answers_for_itself() -> None:
         await get_status(hosts[2], 0x10003)
 
 
+@pytest.mark.plain_time("it counts turns of transfers that take no time")
 async def test_flood_of_small_requests_at_one_device_leaves_the_other_its_turn() -> None:
     """Between two answers of the one device, the other takes no more than two buffers full of requests."""
     taken = 0

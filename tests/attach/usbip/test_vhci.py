@@ -410,6 +410,7 @@ async def test_more_models_than_engines_are_refused_before_anything_is_attached(
     assert kernel.written == []
 
 
+@pytest.mark.plain_time("the command says besides how late this machine was")
 async def test_command_ends_when_the_kernel_detaches(
     kernel: Kernel, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -121,6 +121,7 @@ def test_rows_of_a_master_that_always_polls_add_up_to_what_it_took() -> None:
     assert rows["GET_STATUS"]["link"] == rows["GET_STATUS"]["ticks"] < before + 2 * after
 
 
+@pytest.mark.plain_time("it says itself that the device is not in device time")
 def test_a_device_without_device_time_has_no_report() -> None:
     async def main() -> str:
         output = io.StringIO()

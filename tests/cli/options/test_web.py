@@ -86,6 +86,7 @@ async def test_a_trace_of_what_hosts_and_masters_do(token: Path) -> None:
         assert name in trace
 
 
+@pytest.mark.plain_time("it asks for the plain bus")
 async def test_without_a_page_nothing_is_between() -> None:
     async with serve_devices(DeviceSet([Board()]), Listening(web=WebOptions())) as service:
         assert [type(port) for port in service.ports.usb] == [UsbBus]

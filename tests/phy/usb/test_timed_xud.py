@@ -7,11 +7,13 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 import trio
 
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
+from aisrv.xcore.core import current_core
 from aisrv.xcore.device_costs import USB_TURN_TICKS, usb_transaction_ticks
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.timed_classes import TIMED
@@ -127,6 +129,39 @@ def test_without_turns_the_bus_carries_no_more_than_table_5_10(monkeypatch: pyte
     ticks = [tick for tick, _, _ in done.taken]
     assert ticks[:3] == [962, 1924, 2886]
     assert sum(size for _, size, _ in done.taken) <= Fraction(53_248_000, 100)
+
+
+def test_with_turns_and_a_copy_to_another_tile_a_packet_takes_all_three() -> None:
+    """962 ticks on the bus, 830 of a turn, and 128 words of four slots on a route that stays open."""
+    count = 9
+
+    async def main() -> list[int]:
+        had: list[int] = []
+        async with bench() as each:
+            near, far = each.node.channel(*each.node.tiles)
+
+            async def copy() -> None:
+                while True:
+                    packets = await each.out_endpoint.get_buffer()
+                    await near.outwords(packets.data)
+                    core = current_core()
+                    assert isinstance(core, TimedCore)
+                    had.append(core.clock)
+
+            async def take() -> None:
+                for _ in range(count):
+                    await far.inwords(128)
+
+            each.node.tiles[0].start(copy, name="copy")
+            each.node.tiles[1].start(take, name="take")
+            for _ in range(count):
+                each.write(bytes(512))
+            await trio.sleep(1)
+        return had
+
+    clocks = on_virtual_time(main)
+    packet = Fraction(2_218) + Fraction(2, 3)
+    assert [Fraction(b - a, 6) for a, b in pairwise(clocks)] == [packet] * (count - 1)
 
 
 def test_an_answer_goes_packet_by_packet() -> None:

@@ -285,6 +285,7 @@ async def test_upgrade_cut_in_the_middle_leaves_the_factory_image(chip: Callable
         assert await send_server(spi_of(device), upgrade) == 0
 
 
+@pytest.mark.plain_time("it reads before the flash has answered")
 async def test_boot_report_over_spi(chip: Callable[..., FlashSpec]) -> None:
     flash = chip(boot=build_boot_partition(BOOT_BYTES, FACTORY))
     async with open_device(board(flash), runner=inline) as device:

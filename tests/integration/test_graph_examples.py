@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -46,12 +47,14 @@ def run_board(folder: Path, name: str, model: bytes, seconds: float) -> list[tup
     return changes
 
 
+@pytest.mark.plain_time("its decisions come at the ticks of their frames")
 def test_a_word_drives_a_pin(tmp_path: Path) -> None:
     write_wav(golden_audio(), tmp_path / "speech.wav")
     model = runpy.run_path(str(EXAMPLES / "word_network.py"))["network"]()
     assert run_board(tmp_path, "word.toml", model, 3) == [(0.3, "word", True), (0.3, "long", True)]
 
 
+@pytest.mark.plain_time("its decisions come at the ticks of their frames")
 def test_a_picture_drives_the_pin_of_its_digit(tmp_path: Path) -> None:
     images = digits.test_images()[:4]
     (tmp_path / "camera.bin").write_bytes(b"".join(bytes(v ^ 0x80 for v in each.image) for each in images))

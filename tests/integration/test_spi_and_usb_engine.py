@@ -32,6 +32,7 @@ async def usb_get(device: Device, command: int) -> bytes:
     return await host.read(4096)
 
 
+@pytest.mark.plain_time("its master does not wait until a run is done")
 @pytest.mark.parametrize("command", [spi.SET_ARENA, spi.SET_EXT], ids=hex)
 async def test_every_digit_gives_the_bytes_of_the_interpreter_called_directly(command: int) -> None:
     async with spi_and_usb() as (master, _):

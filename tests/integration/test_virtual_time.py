@@ -1,5 +1,6 @@
 """A device on a clock that jumps: the same answers, at no cost of real time, and nothing drifts."""
 
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -10,6 +11,7 @@ from aisrv.inference.process.inline import inline
 from tests.support import networks
 
 
+@pytest.mark.plain_time("only its own waits take time")
 def test_a_device_runs_on_virtual_time() -> None:
     async def main() -> float:
         async with open_device(runner=inline) as device:
@@ -29,6 +31,7 @@ def test_a_device_runs_on_virtual_time() -> None:
     assert trio.run(main, clock=MockClock(autojump_threshold=0)) == 5 * 3600
 
 
+@pytest.mark.plain_time("only its own waits take time")
 def test_a_host_gives_up_a_read_after_its_timeout() -> None:
     async def main() -> float:
         async with open_device(runner=inline) as device:

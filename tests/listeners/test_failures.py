@@ -99,6 +99,7 @@ async def test_hosts_over_usbip_lose_one_device_and_keep_the_others(caplog: pyte
     assert record.exc_info is None
 
 
+@pytest.mark.plain_time("its tasks have begun before any time has passed")
 async def test_frames_of_an_error_are_in_the_log_on_request_and_the_reason_is_last(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -149,6 +150,7 @@ async def test_preload_clients_lose_one_device_and_keep_the_other() -> None:
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.plain_time("its tasks have begun before any time has passed")
 async def test_spi_master_reads_ones_from_a_device_that_failed() -> None:
     async with failing(*BOARDS[:2]) as service:
         told[0].set()
@@ -171,6 +173,7 @@ async def test_spi_master_that_waits_gets_ones() -> None:
     assert answers == [b"\xff" * 3]
 
 
+@pytest.mark.plain_time("its tasks have begun before any time has passed")
 async def test_the_last_device_that_fails_ends_the_process() -> None:
     async with failing(BOARDS[0]):
         told[0].set()

@@ -62,6 +62,7 @@ async def send(host: InProcessHost, command: int, data: bytes | None = None) -> 
         await host.write(data)
 
 
+@pytest.mark.plain_time("its tasks wait before any time has passed")
 def test_idle_device() -> None:
     async def main() -> DeviceStatus:
         await trio.sleep(7)
@@ -101,6 +102,7 @@ def test_an_engine_tells_what_runs_its_model_in_its_place() -> None:
     assert json.loads(status_line(status))["engines"][0]["fallback"] == "tflm"
 
 
+@pytest.mark.plain_time("it counts per second of waits of its own")
 def test_inferences_outputs_leds_and_traffic() -> None:
     image, label = next(digit for digit in digits.test_images() if digit.label == 1)
     (output,) = networks.run(digits.model_bytes(), image)

@@ -166,6 +166,7 @@ async def test_two_engines_in_turn() -> None:
             assert got == networks.run(MODEL, bytes(2 * byte & 0xFF for byte in half))[0]
 
 
+@pytest.mark.plain_time("only its own waits take time")
 def test_a_task_on_a_tile_uses_an_engine_on_virtual_time() -> None:
     async def director(d: Device, done: trio.Event) -> None:
         (c,) = d.local

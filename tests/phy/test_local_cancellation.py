@@ -48,7 +48,7 @@ async def device() -> AsyncIterator[Device]:
     engine = EngineSpec(1, arena_bytes=16 * AT_ONCE, arena_memory=ArenaMemory.EXTERNAL)
     board = Board(engines=(engine,), sensor=SensorSpec(tile=0, source="pattern:bars"), tasks=(task,))
     async with open_device(board, runner=inline) as opened:
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(0.1)
         yield opened
 
 

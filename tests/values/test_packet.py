@@ -179,6 +179,7 @@ def test_a_base_has_no_layout() -> None:
     assert not hasattr(BigPacket, "SIZE")
 
 
+@pytest.mark.plain_time("its interpreters have no devices")
 def test_interpreters_without_msgspec_run_the_same_tests() -> None:
     """All tests of this module but this one, with an msgspec that cannot be imported."""
     script = "import sys, pytest; sys.modules['msgspec'] = None; sys.exit(pytest.main(sys.argv[1:]))"

@@ -60,6 +60,7 @@ async def running() -> AsyncIterator[tuple[Device, Hub, trio.Nursery]]:
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.plain_time("it asks for the plain channel ends")
 @in_virtual_time
 async def test_nothing_is_counted_while_nobody_looks() -> None:
     async with running() as (device, hub, _nursery):
@@ -74,6 +75,7 @@ async def test_nothing_is_counted_while_nobody_looks() -> None:
         assert device.engines[0].inference.before_run is None
 
 
+@pytest.mark.plain_time("it asks for the plain channel ends")
 @in_virtual_time
 async def test_a_device_that_nobody_looks_at_is_as_it_was_made() -> None:
     def kinds() -> set[type]:

@@ -172,6 +172,7 @@ async def counted(board: Board, tokens: Tokens, tracer: Tracer) -> AsyncIterator
             yield device
 
 
+@pytest.mark.plain_time("it counts with the plain channel ends")
 async def test_commands_of_a_device_are_counted_as_a_tracer_is_told() -> None:
     tokens, tracer = Counter[int](), Traced()
     image = digits.test_images()[0].image

@@ -128,12 +128,14 @@ class RelocatableInterpreter:
         counters = self._count(COUNTED_LINES)
         is_cut = counters.hits + counters.misses >= COUNTED_LINES
         rest = "; the rest of the run was not counted, aisrv-flash reloc fetches counts all of it"
-        # What a worker prints goes to the debug log.
-        print(f"execute in place: {counters}{rest if is_cut else ''}", flush=True)
+        _tell(counters, rest if is_cut else "")
 
     def invoke_counted(self) -> int:
         """Do as `invoke`, slower; return the lines that the run filled of the cache before the flash."""
-        return self._count().misses
+        counters = self._count()
+        if self._counts:
+            _tell(counters)
+        return counters.misses
 
     def _count(self, most: int | None = None) -> CacheCounters:
         runtime = self._loaded()
@@ -159,3 +161,8 @@ class RelocatableInterpreter:
         if self._runtime is None:
             raise InvokeError("no model is loaded")
         return self._runtime
+
+
+def _tell(counters: CacheCounters, rest: str = "") -> None:
+    """Print what was counted: what a worker prints goes to the debug log."""
+    print(f"execute in place: {counters}{rest}", flush=True)

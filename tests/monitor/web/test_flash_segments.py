@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from trio.testing import wait_all_tasks_blocked
 
 from aisrv.board import Board, FlashSpec
@@ -43,6 +44,7 @@ async def test_no_more_segments_are_shown_than_there_is_room_for() -> None:
     assert len(shown_segments(await read(image([Parts(b"m")] * (MOST_SEGMENTS + 1))), BOOT)) == MOST_SEGMENTS
 
 
+@pytest.mark.plain_time("its servers have read before any time has passed")
 async def test_the_view_shows_what_the_servers_have_read(tmp_path: Path) -> None:
     chip = tmp_path / "chip"
     chip.write_bytes((bytes(BOOT) + image(TWO)).ljust(SMALL.size, b"\xff"))

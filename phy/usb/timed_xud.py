@@ -87,6 +87,10 @@ class TimedOutEndpoint(OutEndpoint):
         self._submitted = 0
         """Clock of the request of which the last packet is."""
         self._crossing = Crossing(wires, address)
+        self._across = 0
+        """Clock at which the last packet was off the wires."""
+        self._cut = False
+        """Whether a reset came while it was on them."""
 
     def submit(self, urb: OutUrb) -> None:
         urb.submitted = self._wires.timeline.now()
@@ -98,7 +102,8 @@ class TimedOutEndpoint(OutEndpoint):
         super().data_arrived()
 
     async def get_buffer(self, limit: int = PACKET_SIZE) -> Packets:  # noqa: ARG002 - one packet at a time
-        """Take the next packet."""
+        """Take the next packet. A reset after it has crossed is told by the next call."""
+        self._cut = False
         await self._wires.timeline.settle()
         if self._zero_packet_comes:
             packets = Packets(b"", short=True)
@@ -108,7 +113,7 @@ class TimedOutEndpoint(OutEndpoint):
             packets = await super().get_buffer(PACKET_SIZE)
             self._wires.awaited += self._wires.timeline.now() - ready
         self._zero_packet_comes = packets.short and len(packets.data) == PACKET_SIZE
-        end = self._wires.cross(len(packets.data), self._submitted)
+        self._across = end = self._wires.cross(len(packets.data), self._submitted)
         if self._zero_packet_comes:
             packets.short = False
         else:
@@ -117,10 +122,12 @@ class TimedOutEndpoint(OutEndpoint):
                 self._crossing.end_at(end, urb.finish, TransferStatus.OKAY)
         self._wires.turns += 1
         await self._wires.timeline.wait_until(end + self._wires.turn)
-        self.check_reset()
+        if self._cut:
+            self.check_reset()
         return packets
 
     def reset(self) -> None:
+        self._cut = self._cut or self._wires.timeline.now() < self._across
         ended, self._ended = self._ended, []
         for urb in ended:
             urb.finish(TransferStatus.SHUTDOWN)

@@ -201,6 +201,30 @@ def test_an_answer_of_whole_packets_ends_with_an_empty_one(room: int, count: int
     assert len(done.ends) == count
 
 
+@pytest.mark.parametrize(("late", "taken"), [(-1, []), (0, [b"exit"]), (TURN - 1, [b"exit"])])
+def test_a_packet_that_has_crossed_is_not_lost_in_a_reset(late: int, taken: list[bytes]) -> None:
+    async def main() -> tuple[list[bytes], list[str]]:
+        had: list[bytes] = []
+        seen: list[str] = []
+        async with bench() as each:
+
+            async def firmware() -> None:
+                while True:
+                    try:
+                        had.append(bytes((await each.out_endpoint.get_buffer()).data))
+                    except UsbReset as reset:
+                        seen.append(str(reset))
+
+            each.node.tiles[0].start(firmware, name="firmware")
+            each.write(b"exit")
+            await trio.sleep((usb_transaction_ticks(4) + late) * 1e-8)
+            each.out_endpoint.reset()
+            await trio.sleep(1)
+        return had, seen
+
+    assert on_virtual_time(main) == (taken, ["endpoint 0x01 was reset"])
+
+
 def test_a_reset_ends_a_request_on_the_wires() -> None:
     async def main() -> tuple[Bench, list[str]]:
         seen: list[str] = []

@@ -26,7 +26,8 @@ from aisrv.firmware.records import (
     start,
 )
 from aisrv.firmware.tile_process import ProgramEnded, TileProcess
-from aisrv.firmware.verbs import VERBS, R, Resource
+from aisrv.firmware.verbs import VERBS
+from aisrv.firmware.verbs.program_tile import R, Resource
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.lib_xcore import Join

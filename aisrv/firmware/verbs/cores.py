@@ -1,0 +1,63 @@
+"""Logical cores: jobs that start and join, and traps."""
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from aisrv.firmware.code_places import in_lines, lines_of
+from aisrv.firmware.records import Place, Request, Verb
+from aisrv.firmware.verbs.program_tile import DONE, Answer, Handler, ProgramTile
+from aisrv.xcore.traps import Trap, TrapKind
+
+_JOB: Final = struct.Struct("<II60s")
+_KINDS: Final = frozenset(TrapKind)
+
+
+def _jobs(tile: ProgramTile, data: bytes) -> Iterator[tuple[int, str]]:
+    for number, address, text in _JOB.iter_unpack(data):
+        name = text.partition(b"\0")[0].decode(errors="replace")
+        yield number, name or _function_at(tile, address)
+
+
+async def _fork(tile: ProgramTile, request: Request) -> Answer:
+    return tile.fork(list(_jobs(tile, request.data))), b""
+
+
+async def _join(tile: ProgramTile, request: Request) -> Answer:
+    await tile.joins[request.a].wait()
+    del tile.joins[request.a]
+    return DONE
+
+
+async def _run_async(tile: ProgramTile, request: Request) -> Answer:
+    for number, name in _jobs(tile, request.data):
+        tile.start_job(number, name)
+    return DONE
+
+
+async def _cores_free(tile: ProgramTile, _request: Request) -> Answer:
+    return tile.tile.cores_free, b""
+
+
+def _function_at(tile: ProgramTile, address: int) -> str:
+    lines = lines_of(tile.file, [address])
+    return lines[0].partition(" at ")[0] if lines else f"0x{address:x}"
+
+
+async def _trap(tile: ProgramTile, request: Request) -> Answer:
+    place = Place.from_bytes(request.data)
+    lines = lines_of(tile.file, place.frames)
+    kind = TrapKind(request.a) if request.a in _KINDS else TrapKind.ECALL
+    trap = Trap(kind, f"{place.text}{in_lines(lines)}")
+    if request.b:
+        tile.lose(trap)
+    raise trap
+
+
+CORES: Final[Mapping[Verb, Handler]] = {
+    Verb.TRAP: _trap,
+    Verb.FORK: _fork,
+    Verb.JOIN: _join,
+    Verb.RUN_ASYNC: _run_async,
+    Verb.CORES_FREE: _cores_free,
+}

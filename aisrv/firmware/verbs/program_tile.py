@@ -1,0 +1,96 @@
+"""What handlers of verbs are given: the tile whose program asks, and its request."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final, Protocol, TypeVar
+
+from aisrv.firmware.records import Request, Verb
+from aisrv.xcore.lib_xcore import Join
+from aisrv.xcore.tile import Tile
+from aisrv.xcore.timer import Timer
+from aisrv.xcore.traps import Trap
+
+
+class Resource(Protocol):
+    """A resource that a program knows by its id: a channel end, a timer, a lock."""
+
+    @property
+    def resource_id(self) -> int:
+        """Number by which the program names it."""
+
+    @property
+    def name(self) -> str:
+        """Name for traps and reports."""
+
+
+R = TypeVar("R", bound=Resource)
+
+
+class ProgramTile(Protocol):
+    """What verbs need of the tile whose program asks for them."""
+
+    @property
+    def tile(self) -> Tile:
+        """The tile."""
+
+    @property
+    def joins(self) -> dict[int, Join]:
+        """Jobs that were forked and not joined yet, by number."""
+
+    @property
+    def file(self) -> Path:
+        """The program."""
+
+    def adopt(self, resource: R) -> R:
+        """Let the program know a resource of the tile by its id."""
+
+    def find_any(self, number: int, verb: Verb) -> Resource:
+        """Find a resource of the program, for a verb. Traps with ILLEGAL_RESOURCE."""
+
+    def find(self, number: int, kind: type[R], verb: Verb) -> R:
+        """Find a resource of one kind. Traps with ILLEGAL_RESOURCE."""
+
+    def forget(self, number: int) -> None:
+        """Forget a resource that was freed."""
+
+    def own_timer(self, number: int) -> Timer:
+        """Return the timer that XC's delays of a coroutine use."""
+
+    def start_job(self, number: int, name: str) -> None:
+        """Run a job of the program on a core of its own that nobody joins."""
+
+    def fork(self, jobs: Sequence[tuple[int, str]]) -> int:
+        """Start jobs by number and name, and return the number of their join."""
+
+    async def poll(self) -> None:
+        """Let time pass for a core that reads the clock in a loop."""
+
+    def lose(self, trap: Trap) -> None:
+        """End the program and all its cores."""
+
+
+Answer = tuple[int, bytes]
+"""The result of a verb, and the bytes that come back."""
+Handler = Callable[[ProgramTile, Request], Awaitable[Answer]]
+DONE: Final[Answer] = (0, b"")
+
+
+class Freeable(Resource, Protocol):
+    """A resource that a program gives back."""
+
+    def free(self) -> None:
+        """Give it back to its tile."""
+
+
+F = TypeVar("F", bound=Freeable)
+
+
+def frees(kind: type[F]) -> Handler:
+    """Return the handler that gives back a resource of one kind."""
+
+    async def handler(tile: ProgramTile, request: Request) -> Answer:
+        tile.find(request.a, kind, request.verb).free()
+        tile.forget(request.a)
+        return DONE
+
+    return handler

@@ -268,7 +268,7 @@ class GraphSpec:
 class TaskSpec:
     """A task of the user's own: a function that runs on a core, with channel ends as arguments.
 
-    It is an async function of Python, `task`, or one of C, with its sources in `c`.
+    It is an async function of Python, `task`, or one of C, with its sources in `c` or compiled in `library`.
     """
 
     name: str
@@ -285,6 +285,10 @@ class TaskSpec:
     """Place of the function, for messages: `board.toml:12: tasks[0].task`."""
     c: tuple[Path, ...] = ()
     """Sources of a task in C. Those of all C tasks of a tile are one program."""
+    library: Path | None = None
+    """Archive or object file of a task in C that a build of your own makes, with or in place of `c`."""
+    command: tuple[str, ...] = ()
+    """Command that makes the library, run in the board's folder each time the board is loaded."""
     function: str | None = None
     """The function in C. Default: the task's name."""
     arguments: tuple[str | int, ...] | None = None
@@ -299,9 +303,14 @@ class TaskSpec:
     """Stack of each core of the tile's program, in bytes; the largest of its tasks holds."""
 
     @property
+    def is_in_c(self) -> bool:
+        """Whether it is a function of C."""
+        return bool(self.c) or self.library is not None
+
+    @property
     def what(self) -> str:
         """The function, as drawings and messages name it."""
-        return f"{self.c_function} in C" if self.c else self.task
+        return f"{self.c_function} in C" if self.is_in_c else self.task
 
     @property
     def c_function(self) -> str:

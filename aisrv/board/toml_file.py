@@ -211,6 +211,8 @@ class _Task(Table, frozen=True):
     tile: Integer | None = None
     ends: dict[str, str] | None = None
     c: tuple[Path, ...] | None = None
+    library: Path | None = None
+    command: tuple[str, ...] | None = None
     function: str | None = None
     arguments: tuple[str | Integer, ...] | None = None
     defines: dict[str, str | bool | Integer] | None = None
@@ -362,7 +364,7 @@ def _graph(file: TomlFile, table: _Graph) -> GraphSpec:
 
 
 def _task(file: TomlFile, number: int, table: _Task) -> TaskSpec:
-    key = "task" if table.c is None else "c"
+    key = next((key for key in ("task", "c", "library") if getattr(table, key) is not None), "name")
     return TaskSpec(**table.given(), folder=file.directory, origin=file.place(("tasks", number, key)))
 
 

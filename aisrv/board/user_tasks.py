@@ -77,12 +77,12 @@ def check_tasks(tasks: Sequence[TaskSpec], engines: int, flashes: int) -> None:
         if spec.name in names:
             raise BoardError(f"two tasks are called {spec.name!r}", "tasks", number, "name")
         names.add(spec.name)
-        if not spec.c and not spec.task:
+        if not spec.is_in_c and not spec.task:
             raise BoardError(
                 f"the task {spec.name!r} has no function: give `task`, in Python, or `c`, the sources in C",
                 *("tasks", number),
             )
-        if spec.c:
+        if spec.is_in_c:
             _check_c(number, spec)
         elif not _FUNCTION.fullmatch(spec.task):
             raise BoardError(
@@ -109,7 +109,17 @@ def check_tasks(tasks: Sequence[TaskSpec], engines: int, flashes: int) -> None:
 def _check_c(number: int, spec: TaskSpec) -> None:
     """Check what concerns a task in C alone."""
     if spec.task:
-        raise BoardError(f"the task {spec.name!r} has both `task`, in Python, and `c`", "tasks", number, "c")
+        key = "c" if spec.c else "library"
+        raise BoardError(
+            f"the task {spec.name!r} has both `task`, in Python, and `{key}`", "tasks", number, key
+        )
+    if spec.command and spec.library is None:
+        raise BoardError(
+            f"the task {spec.name!r} has a `command`, but no `library` that it makes",
+            "tasks",
+            number,
+            "command",
+        )
     if not _C_NAME.fullmatch(spec.c_function):
         raise BoardError(
             f"the task {spec.name!r}: {spec.c_function!r} is no name of a function in C; give `function`",

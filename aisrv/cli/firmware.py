@@ -2,14 +2,17 @@
 
 import shlex
 import signal
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from aisrv.cli.options.logging import start_logging, verbose_option
+from aisrv.cli.options.trace import TraceOptions, open_trace, trace_options
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.require_linux import require_linux
@@ -17,6 +20,7 @@ from aisrv.terminal.require_linux import require_linux
 if TYPE_CHECKING:
     from aisrv.firmware.compiler import Program
     from aisrv.firmware.tile_process import ProcessSettings
+    from aisrv.xcore.trace import Tracer
 
 NOT_COMPILED: Final = 2
 """Exit code for a program that does not compile."""
@@ -63,6 +67,18 @@ class RunOptions:
         "--live",
         is_flag=True,
         help="Take the time of this machine, and not one that passes while cores wait.",
+    )
+    device_time: bool = option(
+        "--device-time",
+        is_flag=True,
+        default=False,
+        help="Have each call of lib_xcore take the time that it takes on the chip.",
+    )
+    prefix: bool = option(
+        "--prefix",
+        is_flag=True,
+        default=False,
+        help="Begin each line that the programs print with its tile and core.",
     )
     on_trap: str = option(
         "--on-trap",
@@ -118,12 +134,14 @@ def firmware() -> None:
 @click.option("--tile1", multiple=True, type=FILE, help="Source of the program of tile 1; may be repeated.")
 @option_group("compiler", CompilerOptions)
 @option_group("run", RunOptions)
+@trace_options
 @verbose_option
 def run(
     files: Sequence[Path],
     tile1: Sequence[Path],
     compiler: CompilerOptions,
     run: RunOptions,
+    trace: TraceOptions,
     verbose: int,
 ) -> None:
     """Compile FILES and run them as the program of tile 0.
@@ -138,6 +156,7 @@ def run(
       aisrv firmware run --define RATE=16000 --include api main.c audio.c
       aisrv firmware run --sanitize address main.c
       aisrv firmware run --gdb 0 main.c
+      aisrv firmware run --device-time --trace run.pftrace main.c
     """
     from aisrv.firmware.compiler import CompileError, build, mains
     from aisrv.firmware.errors import FirmwareError
@@ -145,6 +164,7 @@ def run(
     from aisrv.xcore.traps import XcoreError
 
     start_logging(verbose)
+    trace.check()
     if run.gdb is not None:
         signal.signal(signal.SIGINT, lambda _number, _frame: None)  # it is the debugger's
     try:
@@ -158,8 +178,9 @@ def run(
             seed=run.seed,
             is_live=run.live,
             stops_at_trap=run.on_trap == "stop",
+            takes_chip_time=run.device_time,
         )
-        code = run_whole_programs(programs, settings)
+        code = run_whole_programs(programs, settings, partial(_open_tracers, trace, run))
     except CompileError as error:
         raise _NotCompiled(str(error)) from None
     except (FirmwareError, XcoreError) as error:
@@ -183,8 +204,15 @@ def _process(run: RunOptions, tile: int) -> "ProcessSettings":
     from aisrv.firmware.tile_process import ProcessSettings
 
     if tile == run.gdb:
-        return ProcessSettings(run.stack, 0, command=tuple(shlex.split(run.debugger)))
-    return ProcessSettings(run.stack, run.cpu_limit, run.cpu_limit_action == "halt")
+        command = tuple(shlex.split(run.debugger))
+        return ProcessSettings(run.stack, 0, has_prefix=run.prefix, command=command)
+    return ProcessSettings(run.stack, run.cpu_limit, run.cpu_limit_action == "halt", run.prefix)
+
+
+@asynccontextmanager
+async def _open_tracers(options: TraceOptions, run: RunOptions) -> AsyncIterator[Sequence["Tracer"]]:
+    with open_trace(options, in_ticks=run.device_time) as recording:
+        yield () if recording is None else (recording.tracer("chip", device_time=run.device_time),)
 
 
 @firmware.command()

@@ -201,7 +201,9 @@ async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterato
         raise ModelRefused(f"{len(devices.models)} models for {engines} engines")
     async with AsyncExitStack() as stack:
         workers = stack.enter_context(open_worker_pool())
-        recording = stack.enter_context(open_trace(devices.trace, devices.boards))
+        recording = stack.enter_context(
+            open_trace(devices.trace, in_ticks=all(board.device_time for board in devices.boards))
+        )
         tracers = tracers_of(recording, devices.boards)
         running = await stack.enter_async_context(_load_devices(devices, workers, tracers))
         chips = [

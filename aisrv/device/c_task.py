@@ -1,5 +1,6 @@
 """Tasks of the user's own in C: the programs of a board's tiles, and their functions as tasks."""
 
+import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +16,9 @@ from aisrv.firmware.tile_process import ProcessSettings, TileProcess
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node
 from aisrv.xcore.tile import Tile
+
+_SAID: Final = 4000
+"""Characters of what a failed command printed, its last, that a message has."""
 
 
 class CProgram:
@@ -57,10 +61,12 @@ def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitSta
     """
     found: dict[int, CTask] = {}
     for tile in range(board.tiles):
-        specs = {n: spec for n, spec in enumerate(board.tasks) if spec.c and spec.tile == tile}
+        specs = {n: spec for n, spec in enumerate(board.tasks) if spec.is_in_c and spec.tile == tile}
         if not specs:
             continue
         first = min(specs)
+        for number, spec in specs.items():
+            _make_library(number, spec)
         try:
             file = build(_program_of(list(specs.values())))
         except FirmwareError as error:
@@ -76,7 +82,25 @@ def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitSta
 def _program_of(specs: Sequence[TaskSpec]) -> Program:
     units = dict.fromkeys(Unit(spec.c, tuple(_defines(spec)), spec.include) for spec in specs)
     sanitizers = dict.fromkeys(name for spec in specs for name in spec.sanitize)
-    return Program(tuple(units), tuple(spec.c_function for spec in specs), tuple(sanitizers))
+    libraries = dict.fromkeys(spec.library for spec in specs if spec.library is not None)
+    functions = tuple(spec.c_function for spec in specs)
+    return Program(tuple(units), functions, tuple(sanitizers), tuple(libraries))
+
+
+def _make_library(number: int, spec: TaskSpec) -> None:
+    """Run the command that makes the library of a task. Raises BoardError with what it prints."""
+    if not spec.command:
+        return
+    try:
+        done = subprocess.run(spec.command, cwd=spec.folder, capture_output=True, text=True, check=False)
+    except OSError as error:
+        problem = f"{spec.command[0]}: {error.strerror}"
+    else:
+        if not done.returncode:
+            return
+        said = (done.stderr.strip() or done.stdout.strip())[-_SAID:]
+        problem = f"{' '.join(spec.command)} ended with {done.returncode}: {said}"
+    raise BoardError(f"the task {spec.name!r}: {problem}", "tasks", number, "command")
 
 
 def _defines(spec: TaskSpec) -> list[str]:

@@ -74,7 +74,7 @@ def load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "list[UserT
     tasks = {task.number: task for task in plan.tasks if task.kind is TaskKind.USER}
     ends = [[end.name for end in plan.ends_of(tasks[number])] for number in range(len(board.tasks))]
     in_c: Mapping[int, CTask] = {}
-    if any(spec.c for spec in board.tasks):
+    if any(spec.is_in_c for spec in board.tasks):
         from aisrv.device.c_task import load_c_tasks
 
         in_c = load_c_tasks(board, ends, closing)

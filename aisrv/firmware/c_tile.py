@@ -100,7 +100,7 @@ class CTile:
             else:
                 words.append((argument & 0xFFFFFFFF, 0))
         coroutine = self._coroutines[slot] = _Coroutine(slot, name)
-        await self._serve(coroutine, start(slot, function, self._tick(), words))
+        await self._serve(coroutine, start(slot, function, self._tick(), words, _core_number()))
         value = coroutine.returned or 0
         self.returned.append(value)
         return value
@@ -120,10 +120,9 @@ class CTile:
 
     def _job(self, number: int, name: str) -> Callable[[], Awaitable[None]]:
         coroutine = self._coroutines[number] = _Coroutine(number, name)
-        begin = result(number, 0, self._tick())
 
         async def job() -> None:
-            await self._serve(coroutine, begin)
+            await self._serve(coroutine, result(number, _core_number(), self._tick()))
 
         job.__name__ = name
         return job
@@ -314,3 +313,9 @@ class CTile:
         self.ended = trap
         for coroutine in self._coroutines.values():
             coroutine.scope.cancel()
+
+
+def _core_number() -> int:
+    """Return the number of the running logical core; 0 outside of any core."""
+    core = current_core()
+    return 0 if core is None else core.number

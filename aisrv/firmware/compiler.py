@@ -75,6 +75,8 @@ class Program(Struct, frozen=True):
     """What a board starts; none where the program has a main."""
     sanitize: tuple[str, ...] = ()
     """Sanitizers of the compiler, as "address"."""
+    libraries: tuple[Path, ...] = ()
+    """Archives and object files that belong to it."""
 
 
 def find_compiler() -> str:
@@ -103,6 +105,8 @@ def build(program: Program, compiler: str | None = None) -> Path:
             raise CompileError(f"{source}: {reason}")
         if not source.is_file():
             raise CompileError(f"{source} is not there")
+    for library in program.libraries:
+        _check_library(library)
     with tempfile.TemporaryDirectory(prefix="aisrv-firmware-") as folder:
         work = Path(folder)
         (work / "verbs.h").write_text(header())
@@ -118,7 +122,8 @@ def build(program: Program, compiler: str | None = None) -> Path:
         is_cpp = any(source.suffix in _CPP for unit in program.units for source in unit.sources)
         libraries = ("-lstdc++", "-lm") if is_cpp else ("-lm",)
         linked = work / "program"
-        _run(compiler, *objects, *_LDFLAGS, *_sanitizers(program), "-o", str(linked), *libraries)
+        given = map(str, program.libraries)
+        _run(compiler, *objects, *given, *_LDFLAGS, *_sanitizers(program), "-o", str(linked), *libraries)
         _keep(linked, kept)
     return kept
 
@@ -130,6 +135,16 @@ def mains(program: Path) -> dict[str, int]:
         raise FirmwareError("nm is not found: install binutils, which belongs to the compiler")
     symbols = {line.split()[-1] for line in _run(tool, "--defined-only", str(program)).splitlines()}
     return {name: number for number, name in enumerate(MAINS) if name in symbols}
+
+
+def _check_library(library: Path) -> None:
+    """Raise CompileError for a library that cannot be a part of a program."""
+    if ".so" in library.suffixes:
+        raise CompileError(
+            f"{library}: a shared library lies above 4 GiB, where no pointer fits a word; make an archive, .a"
+        )
+    if not library.is_file():
+        raise CompileError(f"{library} is not there; `command` may name what makes it")
 
 
 def _keep(output: Path, kept: Path) -> None:
@@ -172,6 +187,7 @@ def _table(functions: Sequence[str]) -> str:
 def _key(compiler: str, program: Program, texts: Sequence[str]) -> str:
     """Return what changes with the compiler, the options and the sources, headers included."""
     options = [option for unit in program.units for option in unit.options]
+    options += [hashlib.sha256(read_regular(library)).hexdigest() for library in program.libraries]
     parts = (_run(compiler, "--version"), compiler, *CFLAGS, *_LDFLAGS, *program.sanitize, *options, *texts)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 

@@ -15,7 +15,7 @@ from aisrv.firmware.errors import FirmwareError
 from aisrv.protocol.commands import Command
 from aisrv.xcore.traps import TrapKind
 
-VERSION: Final = 2
+VERSION: Final = 3
 """First word of the memory; a program that was built with another one ends."""
 
 BUFFER_BYTES: Final = 1 << 20
@@ -155,13 +155,17 @@ def result(core: int, value: int, tick: int, data: bytes = b"", *, time_stands: 
     return record + data + bytes(-len(data) % 4)
 
 
-def start(core: int, function: int, tick: int, arguments: list[tuple[int, int]]) -> bytes:
+def start(
+    core: int, function: int, tick: int, arguments: list[tuple[int, int]], logical_core: int = 0
+) -> bytes:
     """Return the record that starts a function on a free core, with up to eight arguments.
 
     Each of `arguments` is a word, and the destination where it is a channel end that has one, else 0.
+    `logical_core` is the number of the core that runs it.
     """
     pairs = [*arguments, *[(0, 0)] * (START_ARGUMENTS - len(arguments))]
-    return result(core | START, function, tick, struct.pack(f"<{2 * START_ARGUMENTS}I", *sum(pairs, ())))
+    words = (*sum(pairs, ()), logical_core)
+    return result(core | START, function, tick, struct.pack(f"<{len(words)}I", *words))
 
 
 class BusyReport(Struct, frozen=True):

@@ -55,6 +55,8 @@ class ProcessSettings(Struct, frozen=True):
     """Seconds of CPU time without a verb after which it is reported where a core is; 0 for never."""
     cpu_limit_halts: bool = False
     """Whether that core is halted then."""
+    has_prefix: bool = False
+    """Whether each line that it prints begins with its tile and core."""
     command: tuple[str, ...] = ()
     """Begins the command that starts the program, as a debugger's."""
 
@@ -80,6 +82,7 @@ class TileProcess:
             given.stack_bytes,
             given.cpu_limit,
             int(given.cpu_limit_halts),
+            int(given.has_prefix),
         )
         _HEAD.pack_into(self._memory, 0, VERSION, 0, 0)
         try:

@@ -1,8 +1,8 @@
 """Whole programs in C on a node: for each tile its main, until all have returned."""
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +17,9 @@ from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.tile_process import ProcessSettings, TileProcess
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import open_node
+from aisrv.xcore.resource_classes import PLAIN
+from aisrv.xcore.timed_classes import TIMED
+from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap
 
 if TYPE_CHECKING:
@@ -37,18 +40,33 @@ class RunSettings(Struct, frozen=True):
     """Whether time is that of this machine; else it passes only while all cores wait."""
     stops_at_trap: bool = False
     """Whether a trap ends the run; else it halts its core alone, as on the chip."""
+    takes_chip_time: bool = False
+    """Whether verbs take the time that they take on the chip."""
 
 
-def run_whole_programs(programs: Mapping[int, Path], settings: RunSettings) -> int:
+OpenTracers = Callable[[], AbstractAsyncContextManager[Sequence[Tracer]]]
+"""Opens the tracers of a run, in its Trio task."""
+
+
+@asynccontextmanager
+async def no_tracers() -> AsyncIterator[Sequence[Tracer]]:
+    """Trace nothing."""
+    yield ()
+
+
+def run_whole_programs(
+    programs: Mapping[int, Path], settings: RunSettings, open_tracers: OpenTracers = no_tracers
+) -> int:
     """Run the programs of tiles, and return the exit code: that of `exit`, or of the first main that has one.
 
-    Each tile's program has a main, or a `main_tileN`, which gets its end of a channel between the tiles.
+    Each tile's program has a main, or a `main_tileN`, which gets its end of a channel between the tiles. What
+    `open_tracers` opens hears of the node from its start.
     Raises FirmwareError where one has neither; Deadlock; and Trap where traps stop the run.
     """
     clock = None if settings.is_live else MockClock(autojump_threshold=0)
     try:
         with _repeatable(settings.seed):
-            return trio.run(_run, programs, settings, clock=clock)
+            return trio.run(_run, programs, settings, open_tracers, clock=clock)
     except BaseExceptionGroup as group:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):
@@ -69,12 +87,18 @@ def _repeatable(seed: int) -> Iterator[None]:
         run._ALLOW_DETERMINISTIC_SCHEDULING = before
 
 
-async def _run(programs: Mapping[int, Path], settings: RunSettings) -> int:
+async def _run(programs: Mapping[int, Path], settings: RunSettings, open_tracers: OpenTracers) -> int:
     on_trap: OnTrap = "raise" if settings.stops_at_trap else "halt"
     tiles: list[CTile] = []
     traps: list[Trap] = []
+    classes = TIMED if settings.takes_chip_time else PLAIN
     with ExitStack() as stack:
-        async with open_node(on_trap=on_trap, seed=settings.seed) as node:
+        async with (
+            open_tracers() as tracers,
+            open_node(on_trap=on_trap, seed=settings.seed, classes=classes) as node,
+        ):
+            for tracer in tracers:
+                stack.enter_context(node.tracing(tracer))
             ends = dict(enumerate(node.channel(*node.tiles)))
             for number, program in programs.items():
                 name, function = _main_of(program, number)

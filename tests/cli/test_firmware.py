@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from aisrv.cli.main import main
+from tests.support.amounts import amount
 from tests.support.c_programs import kept_programs, need_compiler
 from tests.support.programs import AISRV, run_process
 
@@ -78,6 +79,75 @@ def test_folders_of_headers_and_options_reach_the_compiler(tmp_path: Path) -> No
     source(tmp_path / "api", "#define CODE 3\n", "code.h")
     main_c = source(tmp_path, '#include "code.h"\nint main(void) { return CODE; }')
     assert firmware("run", "-I", str(tmp_path / "api"), "--cflags", "-O2 -Wall", main_c).exit_code == 3
+
+
+LINES = """
+    #include <stdio.h>
+    #include <xcore/channel.h>
+    #include <xcore/parallel.h>
+    DECLARE_JOB(square, (chanend_t, unsigned));
+    void square(chanend_t c, unsigned count) {
+        printf("begun");
+        while (count--) { unsigned n = chan_in_word(c); chan_out_word(c, n * n); printf(" %u", n); }
+        printf("\\n\\nthe last");
+    }
+    void ask(chanend_t c) {
+        for (unsigned n = 1; n <= 2; n++) { chan_out_word(c, n); printf("%u\\n", (unsigned)chan_in_word(c)); }
+        printf("core %u", get_logical_core_id());
+    }
+    int main(void) {
+        channel_t c = chan_alloc();
+        PAR_JOBS(PJOB(ask, (c.end_a)), PJOB(square, (c.end_b, 2)));
+        printf(", time %s", get_reference_time() ? "passed" : "stood");
+        return 3;
+    }
+"""
+
+
+def test_lines_begin_with_tile_and_core(tmp_path: Path) -> None:
+    done = run_process([*AISRV, "firmware", "run", "--prefix", source(tmp_path, LINES)])
+    assert done.returncode == 3
+    assert sorted(done.stdout.splitlines()) == [
+        "tile 0 core 0: 1",
+        "tile 0 core 0: 4",
+        "tile 0 core 0: core 0, time stood",
+        "tile 0 core 1:",
+        "tile 0 core 1: begun 1 2",
+        "tile 0 core 1: the last",
+    ]
+
+
+def test_a_long_line_is_cut_and_each_part_has_its_core(tmp_path: Path) -> None:
+    text = (
+        "#include <stdio.h>\nint main(void) { for (int i = 0; i < 513; i++) putchar(97 + i % 26); return 0; }"
+    )
+    done = run_process([*AISRV, "firmware", "run", "--prefix", source(tmp_path, text)])
+    letters = "".join(chr(97 + i % 26) for i in range(513))
+    assert done.stdout == f"tile 0 core 0: {letters[:512]}\ntile 0 core 0: {letters[512:]}\n"
+
+
+def test_what_was_printed_before_a_trap_is_not_lost(tmp_path: Path) -> None:
+    text = '#include <stdio.h>\nint main(void) { printf("so far"); *(volatile int *)0 = 1; }'
+    done = run_process([*AISRV, "firmware", "run", "--prefix", source(tmp_path, text)])
+    assert done.stdout == "tile 0 core 0: so far\n"
+
+
+def test_in_device_time_calls_take_time(tmp_path: Path) -> None:
+    done = run_process([*AISRV, "firmware", "run", "--device-time", "--prefix", source(tmp_path, LINES)])
+    assert "tile 0 core 0: core 0, time passed\n" in done.stdout
+
+
+@pytest.mark.in_full
+@pytest.mark.parametrize("time", [(), ("--device-time",)])
+def test_a_run_is_traced_and_each_run_is_the_same(tmp_path: Path, time: tuple[str, ...]) -> None:
+    main_c = source(tmp_path, LINES)
+    traces = []
+    for number in range(amount(20, every_day=3)):
+        trace = tmp_path / f"{number}.pftrace"
+        assert firmware("run", *time, "--trace", str(trace), "--seed", "5", main_c).exit_code == 3
+        traces.append(trace.read_bytes())
+    assert b"tile 0 core 1 (square)" in traces[0]
+    assert set(traces) == {traces[0]}
 
 
 def test_a_sanitizer_finds_an_overflow(tmp_path: Path) -> None:

@@ -147,6 +147,8 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
             [[tasks]]
             name = "blink"
             c = ["a.c", "b.c"]
+            library = "lib.a"
+            command = ["make", "lib.a"]
             function = "run"
             arguments = ["leds", 5]
             ends = { leds = "lamps.leds" }
@@ -162,6 +164,7 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
     )
     spec = read_board(tmp_path / "board.toml").tasks[0]
     assert spec.c == (tmp_path / "a.c", tmp_path / "b.c")
+    assert (spec.library, spec.command) == (tmp_path / "lib.a", ("make", "lib.a"))
     assert (spec.c_function, spec.arguments, spec.stack) == ("run", ("leds", 5), 128 * 1024)
     assert (spec.defines, spec.include, spec.sanitize) == (
         {"DEBUG": 1, "NAME": "x"},
@@ -169,6 +172,48 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
         ("address",),
     )
     assert spec.origin == f"{tmp_path / 'board.toml'}:4: tasks[0].c"
+
+
+LIBRARY = """
+    [[tasks]]
+    name = "blink"
+    library = "build/libblink.a"
+    command = ["make", "-s"]
+"""
+MAKEFILE = """
+build/libblink.a: blink.c
+\tmkdir -p build
+\tgcc -std=gnu11 -c blink.c -o build/blink.o
+\tar rcs $@ build/blink.o
+"""
+
+
+async def test_a_library_is_made_and_linked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for program in ("make", "ar", "gcc"):
+        need_compiler(program)
+    (tmp_path / "board.toml").write_text(dedent(LIBRARY))
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    for answer in ("one", "two"):
+        (tmp_path / "blink.c").write_text(f'#include <stdio.h>\nvoid blink(void) {{ puts("{answer}"); }}')
+        await run(*read_board(tmp_path / "board.toml").tasks)
+        assert capfd.readouterr().out == f"{answer}\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"library": "no.a"}, r"no\.a is not there; `command` may name what makes it$"),
+        ({"library": "no.so"}, r"no\.so: a shared library lies above 4 GiB, .*; make an archive, \.a$"),
+        ({"command": ("make",)}, "the task 'task' has a `command`, but no `library` that it makes"),
+        ({"library": "a.a", "command": ("no-such-make",)}, "'task': no-such-make: No such file or directory"),
+        ({"library": "a.a", "command": ("sh", "-c", "echo why >&2; exit 3")}, "ended with 3: why$"),
+    ],
+)
+async def test_libraries_that_are_not_there(tmp_path: Path, settings: dict[str, Any], reason: str) -> None:
+    if "library" in settings:
+        settings = {**settings, "library": tmp_path / settings["library"]}
+    with pytest.raises(BoardError, match=reason):
+        await run(in_c(tmp_path, "void task(void) {}", **settings))
 
 
 async def test_a_fault_stops_the_device_with_the_place_in_c(tmp_path: Path) -> None:

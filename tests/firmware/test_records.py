@@ -86,9 +86,9 @@ def test_a_result_has_whole_words(size: int) -> None:
     assert len(record) == 20 + (size + 3) // 4 * 4
 
 
-def test_a_start_has_eight_arguments() -> None:
-    record = start(2, 1, 7, [(10, 20), (30, 0)])
-    assert struct.unpack("<5I16I", record) == (START | 2, 1, 7, 0, 64, 10, 20, 30, 0, *[0] * 12)
+def test_a_start_has_eight_arguments_and_a_core() -> None:
+    record = start(2, 1, 7, [(10, 20), (30, 0)], 6)
+    assert struct.unpack("<5I17I", record) == (START | 2, 1, 7, 0, 68, 10, 20, 30, 0, *[0] * 12, 6)
 
 
 @pytest.mark.parametrize(

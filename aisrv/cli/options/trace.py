@@ -66,10 +66,10 @@ trace_options = option_group("trace", TraceOptions)
 
 
 @contextmanager
-def open_trace(options: TraceOptions, boards: Sequence[Board]) -> "Iterator[TraceRecording | None]":
+def open_trace(options: TraceOptions, *, in_ticks: bool) -> "Iterator[TraceRecording | None]":
     """Record a trace of devices within the block, in a Trio task; None if none is wanted. Raises OSError.
 
-    Its unit of time is a tick where all devices take the chip's time, else a nanosecond.
+    Its unit of time is a tick, for devices that all take the chip's time, or a nanosecond.
     """
     if options.trace is None:
         yield None
@@ -82,7 +82,7 @@ def open_trace(options: TraceOptions, boards: Sequence[Board]) -> "Iterator[Trac
         sink: FileSink | RingSink = FileSink(options.trace, options.trace_limit)
     else:
         sink = RingSink(options.trace, options.trace_ring)
-    unit_ns = TICK_NS if all(board.device_time for board in boards) else 1
+    unit_ns = TICK_NS if in_ticks else 1
     with TraceRecording(sink, Detail[options.trace_level.upper()], unit_ns=unit_ns) as recording:
         yield recording
 

@@ -23,18 +23,22 @@
 #error "C tasks run on Linux on x86-64 alone"
 #endif
 
-enum { SLOTS = 16, STARTED = 8, FRAMES = 24, RESOURCES = 256, PAGE = 4096, CPU_CHECKS = 5 };
+enum { SLOTS = 16, STARTED = 8, FRAMES = 24, RESOURCES = 256, PAGE = 4096, CPU_CHECKS = 5, LINE_BYTES = 512 };
 
 typedef struct {
     void *stack_pointer;
     char *stack; /* its lowest byte; the guard page lies below */
     int used;
+    int has_run, is_lost;
     uint32_t result;
     void *in;
     size_t in_bytes;
     uint32_t tick;
     int clock_was_read;
     unsigned posted;
+    unsigned core;               /* the logical core that runs it */
+    char line[LINE_BYTES];       /* what it has printed of a line, where lines tell their core */
+    size_t line_bytes;
     void (*function)(void *);
     void *argument;
     uint32_t arguments[START_ARGUMENTS];
@@ -91,6 +95,41 @@ static void die(const char *what) {
 }
 
 unsigned runtime_core(void) { return (unsigned)current; }
+unsigned get_logical_core_id(void) { return slots[current].core; }
+
+/* Output whose lines begin with tile and core. What a core prints is flushed before another one runs. */
+
+static int has_prefix;
+
+static void end_line(slot_t *slot) {
+    if (!slot->line_bytes) return;
+    dprintf(1, "tile %u core %u: %.*s\n", tile, slot->core, (int)slot->line_bytes, slot->line);
+    slot->line_bytes = 0;
+}
+static ssize_t write_lines(void *unused, const char *data, size_t bytes) {
+    slot_t *slot = &slots[current < 0 ? 0 : current];
+    (void)unused;
+    for (size_t i = 0; i < bytes; i++) {
+        if (data[i] == '\n' && !slot->line_bytes) {
+            dprintf(1, "tile %u core %u:\n", tile, slot->core);
+        } else if (data[i] == '\n') {
+            end_line(slot);
+        } else {
+            slot->line[slot->line_bytes++] = data[i];
+            if (slot->line_bytes == LINE_BYTES) end_line(slot);
+        }
+    }
+    return (ssize_t)bytes;
+}
+static void end_lines(void) {
+    fflush(stdout);
+    for (int number = 0; number < SLOTS; number++) end_line(&slots[number]);
+}
+static void begin_lines_with_core(void) {
+    stdout = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_lines});
+    if (!stdout) die("no output");
+    atexit(end_lines);
+}
 
 /* Requests: written by the running core, read by the simulator at the next exchange. */
 
@@ -190,6 +229,7 @@ static void prepare(int number, void (*function)(void *), void *argument) {
     memset(top, 0, (SAVED_WORDS - 1) * sizeof *top);
     slot->stack_pointer = top;
     slot->used = 1;
+    slot->has_run = slot->is_lost = 0;
     slot->function = function;
     slot->argument = argument;
     slot->posted = 0;
@@ -209,8 +249,13 @@ uint32_t runtime_new_job(void (*function)(void *), void *argument) {
 
 static void go_on(int number) {
     current = number;
+    slots[number].has_run = 1;
     runs++;
     runtime_switch(&scheduler_stack_pointer, slots[number].stack_pointer);
+    if (has_prefix) {
+        fflush(stdout);
+        if (!slots[number].used || slots[number].is_lost) end_line(&slots[number]);
+    }
     current = -1;
 }
 
@@ -239,6 +284,7 @@ static void start(const result_t *result, const uint32_t *words) {
     prepare((int)(slot - slots), start_function, slot);
     slot->in = (void *)&runtime_tasks[result->value];
     slot->tick = result->tick;
+    slot->core = words[2 * START_ARGUMENTS];
     go_on((int)(slot - slots));
 }
 
@@ -297,8 +343,9 @@ static void say_where(int number) {
 
 /* Traps. */
 
-__attribute__((noreturn)) static void leave_for_ever(void) {
+__attribute__((noreturn)) static void leave(void) {
     void *unused;
+    slots[current].is_lost = 1;
     runtime_switch(&unused, scheduler_stack_pointer);
     __builtin_unreachable();
 }
@@ -307,7 +354,7 @@ void runtime_trap(uint32_t kind, const char *text) {
     uint64_t frames[FRAMES];
     size_t count = walk((uintptr_t)__builtin_frame_address(0), &slots[current], frames, 0);
     put_place(VERB_TRAP, kind, 0, frames, count, text);
-    leave_for_ever();
+    leave();
 }
 
 static const char *name_of_signal(int number) {
@@ -352,7 +399,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    leave_for_ever();
+    leave();
 }
 
 static void on_cpu_timer(int number, siginfo_t *info, void *context) {
@@ -377,7 +424,7 @@ static void on_cpu_timer(int number, siginfo_t *info, void *context) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    leave_for_ever();
+    leave();
 }
 
 static void catch_signals(void) {
@@ -456,6 +503,7 @@ static void serve(void) {
             if (result.bytes) memcpy(slot->in, data, result.bytes < slot->in_bytes ? result.bytes : slot->in_bytes);
             slot->result = result.value;
             slot->tick = result.tick;
+            if (!slot->has_run) slot->core = result.value;
             if (!result.time_stands) slot->clock_was_read = 0;
             go_on((int)result.core);
         }
@@ -468,8 +516,8 @@ int __wrap_main(void) {
     const char *settings = getenv("AISRV_TILE");
     int memory;
     unsigned long stack;
-    if (!settings || sscanf(settings, "%d,%d,%d,%u,%lu,%d,%d", &memory, &pipe_in, &pipe_out, &tile, &stack, &cpu_limit,
-                            &cpu_limit_halts) != 7) {
+    if (!settings || sscanf(settings, "%d,%d,%d,%u,%lu,%d,%d,%d", &memory, &pipe_in, &pipe_out, &tile, &stack, &cpu_limit,
+                            &cpu_limit_halts, &has_prefix) != 8) {
         fprintf(stderr, "this is the program of a tile: `aisrv firmware run` starts it\n");
         return 2;
     }
@@ -484,6 +532,7 @@ int __wrap_main(void) {
         dprintf(2, "tile %u: the simulator speaks version %u and this program %d: build it anew\n", tile, version, VERSION);
         return 2;
     }
+    if (has_prefix) begin_lines_with_core();
     catch_signals();
     serve(); /* which does not return */
     return 0;

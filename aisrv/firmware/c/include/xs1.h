@@ -41,6 +41,9 @@ typedef uint32_t resource_t;
 XC_BEGIN
 /* The clock of all tiles: 32 bits of 10 ns ticks. */
 uint32_t get_reference_time(void);
+
+/* The logical core that runs this, 0 to 7. */
+unsigned get_logical_core_id(void);
 XC_END
 
 #endif

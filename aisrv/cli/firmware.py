@@ -217,14 +217,21 @@ async def _open_tracers(options: TraceOptions, run: RunOptions) -> AsyncIterator
 
 @firmware.command()
 @click.option("--cflags", is_flag=True, help="Print all options that a compiler needs for them.")
-def headers(cflags: bool) -> None:
+@click.option("--cmake", is_flag=True, help="Print the path of a toolchain file for CMake.")
+def headers(cflags: bool, cmake: bool) -> None:
     """Print the folder of the headers of lib_xcore, for editors and for builds of your own.
 
     \b
     Examples:
       aisrv firmware headers
       cc $(aisrv firmware headers --cflags) -fsyntax-only main.c
+      cmake -B build -DCMAKE_TOOLCHAIN_FILE=$(aisrv firmware headers --cmake)
     """
     from aisrv.firmware.compiler import CFLAGS, INCLUDE
 
+    if cmake:
+        from aisrv.firmware.toolchain import write_toolchain
+
+        click.echo(write_toolchain())
+        return
     click.echo(shlex.join(("-std=gnu11", *CFLAGS)) if cflags else str(INCLUDE))

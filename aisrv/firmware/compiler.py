@@ -39,8 +39,9 @@ CFLAGS: Final = (
     "-fno-optimize-sibling-calls",
 )
 """Options of each file, but the standard of its language."""
-_LDFLAGS: Final = ("-no-pie", "-Wl,--wrap=main", "-Wl,-z,noexecstack")
-_DIVISION: Final = ("-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
+LDFLAGS: Final = ("-no-pie", "-Wl,--wrap=main", "-Wl,-z,noexecstack")
+CHECKS: Final = ("-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
+"""Checks of the compiler in the user's code, each a trap of its core."""
 MAINS: Final = ("main", "main_tile0", "main_tile1")
 """Functions that begin a whole program."""
 _CPP: Final = (".cc", ".cpp", ".cxx")
@@ -107,25 +108,48 @@ def build(program: Program, compiler: str | None = None) -> Path:
             raise CompileError(f"{source} is not there")
     for library in program.libraries:
         _check_library(library)
+    parts = runtime(compiler, program.functions)
+    calls = list(_calls(compiler, program))
+    texts = [_run(*call, "-E") for call in calls]
+    kept = cache() / _key(compiler, program, [*parts, *texts]) / "program"
+    if os.access(kept, os.X_OK):
+        return kept
     with tempfile.TemporaryDirectory(prefix="aisrv-firmware-") as folder:
-        work = Path(folder)
-        (work / "verbs.h").write_text(header())
-        (work / "tasks.c").write_text(_table(program.functions))
-        calls = list(_calls(compiler, program, work))
-        texts = [_run(*call, "-E").replace(folder, "") for call in calls]
-        kept = cache() / _key(compiler, program, texts) / "program"
-        if os.access(kept, os.X_OK):
-            return kept
-        objects = [str(work / f"{number}.o") for number in range(len(calls))]
+        objects = [f"{folder}/{number}.o" for number in range(len(calls))]
         for call, output in zip(calls, objects, strict=True):
             _run(*call, "-c", "-o", output)
         is_cpp = any(source.suffix in _CPP for unit in program.units for source in unit.sources)
         libraries = ("-lstdc++", "-lm") if is_cpp else ("-lm",)
-        linked = work / "program"
-        given = map(str, program.libraries)
-        _run(compiler, *objects, *given, *_LDFLAGS, *_sanitizers(program), "-o", str(linked), *libraries)
+        linked = Path(folder, "program")
+        objects += [*map(str, program.libraries), *parts]
+        _run(compiler, *objects, *LDFLAGS, *_sanitizers(program), "-o", str(linked), *libraries)
         _keep(linked, kept)
     return kept
+
+
+def runtime(compiler: str, functions: Sequence[str] = ()) -> list[str]:
+    """Compile what is linked to each program, or find it where nothing has changed, and return its objects.
+
+    `functions` are what a board starts; none where the program has a main.
+    """
+    table = _table(functions)
+    sources = [path.read_bytes() for path in sorted(HERE.rglob("*")) if path.is_file()]
+    options = ("-std=gnu11", "-D_GNU_SOURCE", *CFLAGS, f"-I{HERE}", "-O2", "-fno-stack-protector")
+    said = "\0".join((_run(compiler, "--version"), compiler, header(), table, *options))
+    kept = cache() / hashlib.sha256(b"\0".join((said.encode(), *sources))).hexdigest()[:32]
+    objects = [kept / f"{Path(name).stem}.o" for name in (*RUNTIME, "tasks.c")]
+    if all(each.is_file() for each in objects):
+        return list(map(str, objects))
+    with tempfile.TemporaryDirectory(prefix="aisrv-firmware-") as folder:
+        work = Path(folder)
+        (work / "verbs.h").write_text(header())
+        (work / "tasks.c").write_text(table)
+        for source, output in zip(
+            (*(HERE / name for name in RUNTIME), work / "tasks.c"), objects, strict=True
+        ):
+            _run(compiler, *options, f"-I{work}", str(source), "-c", "-o", str(work / output.name))
+            _keep(work / output.name, output)
+    return list(map(str, objects))
 
 
 def mains(program: Path) -> dict[str, int]:
@@ -154,17 +178,14 @@ def _keep(output: Path, kept: Path) -> None:
     kept.chmod(0o755)
 
 
-def _calls(compiler: str, program: Program, work: Path) -> Iterator[tuple[str, ...]]:
-    """Return the compiler's call for each source: the user's, and those of the runtime."""
-    checks = (*_DIVISION, *_sanitizers(program))
+def _calls(compiler: str, program: Program) -> Iterator[tuple[str, ...]]:
+    """Return the compiler's call for each of the user's sources."""
+    checks = (*CHECKS, *_sanitizers(program))
     for unit in program.units:
         own = [f"-D{define}" for define in unit.defines] + [f"-I{folder}" for folder in unit.include]
         for source in unit.sources:
             standard = "-std=gnu++17" if source.suffix in _CPP else "-std=gnu11"
             yield (compiler, standard, *CFLAGS, "-Og", *checks, *own, *unit.options, str(source))
-    flags = ("-std=gnu11", "-D_GNU_SOURCE", *CFLAGS, f"-I{HERE}", f"-I{work}", "-O2", "-fno-stack-protector")
-    for source in (*(HERE / name for name in RUNTIME), work / "tasks.c"):
-        yield (compiler, *flags, str(source))
 
 
 def _sanitizers(program: Program) -> list[str]:
@@ -188,7 +209,7 @@ def _key(compiler: str, program: Program, texts: Sequence[str]) -> str:
     """Return what changes with the compiler, the options and the sources, headers included."""
     options = [option for unit in program.units for option in unit.options]
     options += [hashlib.sha256(read_regular(library)).hexdigest() for library in program.libraries]
-    parts = (_run(compiler, "--version"), compiler, *CFLAGS, *_LDFLAGS, *program.sanitize, *options, *texts)
+    parts = (_run(compiler, "--version"), compiler, *CFLAGS, *LDFLAGS, *program.sanitize, *options, *texts)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 

@@ -1,0 +1,45 @@
+"""The host's compiler as builds of firmware call theirs: `python -m aisrv.firmware.cc -c main.c -o main.o`.
+
+Options of XMOS's compiler that have no counterpart are left out. What it links is the program of a tile, as
+`aisrv firmware run` makes them.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from aisrv.firmware.compiler import CFLAGS, CHECKS, LDFLAGS, find_compiler, runtime
+from aisrv.firmware.errors import FirmwareError
+
+_OF_XMOS: Final = (
+    "-target=",
+    "-report",
+    "-fxscope",
+    "-fcmdline-buffer-bytes=",
+    "-mcmodel=",
+    "-mno-dual-issue",
+)
+_NO_LINK: Final = frozenset(("-c", "-S", "-E", "-fsyntax-only", "--version", "-v"))
+
+
+def command(compiler: str, arguments: Sequence[str]) -> list[str]:
+    """Return the call of the host's compiler. Raises FirmwareError where the runtime does not compile."""
+    own = [argument for argument in arguments if not argument.startswith(_OF_XMOS)]
+    call = [compiler, "-std=gnu11", *CFLAGS, *CHECKS, *own]
+    if not own or _NO_LINK.intersection(own):
+        return call
+    return [*call, *runtime(compiler), *LDFLAGS, "-lm"]
+
+
+def main() -> int:
+    """Call the host's compiler, and return its exit code."""
+    try:
+        return subprocess.run(command(find_compiler(), sys.argv[1:]), check=False).returncode
+    except FirmwareError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

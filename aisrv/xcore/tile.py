@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from typing import Final, TypeVarTuple
+from typing import TYPE_CHECKING, Final, TypeVarTuple
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core, check_tile
@@ -15,6 +15,10 @@ from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.synchronizer import Synchronizer
 from aisrv.xcore.timer import Timer
 from aisrv.xcore.traps import Trap, TrapKind, check_size
+
+if TYPE_CHECKING:
+    from aisrv.xcore.pin import Pin
+    from aisrv.xcore.pins import Pins
 
 CORES: Final = 8
 TIMERS: Final = 10
@@ -59,6 +63,17 @@ class Tile:
     @cached_property
     def _synchronizers(self) -> Pool:
         return Pool(self.number, "synchronizers", SYNCHRONIZERS)
+
+    @cached_property
+    def pins(self) -> "Pins":
+        """The tile's 64 pins, by name."""
+        from aisrv.xcore.pins import Pins  # most programs have none
+
+        return Pins(self.runtime, self.number)
+
+    def pin(self, name: str) -> "Pin":
+        """Return a pin: `X0D12` of tile 0, or by its port `1E`, `4A.2`; raises SizeError for other names."""
+        return self.pins[name]
 
     @property
     def cores_in_use(self) -> int:

@@ -1,0 +1,55 @@
+"""The edges of a clock signal that is periodic: arithmetic in place of a list."""
+
+from typing import Self
+
+from msgspec import Struct
+
+
+class ClockEdges(Struct, frozen=True):
+    """A clock, low at `origin`: falling edge k is k periods later, the rising one half a period before.
+
+    Ticks are of 10 ns. Edges between two ticks are at the later one: both edges of 100 MHz are in one tick,
+    the rising one first. A period is `numerator` / `denominator` ticks.
+    """
+
+    origin: int
+    numerator: int
+    denominator: int = 1
+    rise_delay: int = 0
+    """In parts of a tick, of which there are `denominator`."""
+    fall_delay: int = 0
+
+    def falling(self, k: int) -> int:
+        """Return the tick of falling edge `k`, the first of which is 1."""
+        return self.origin - (-(k * self.numerator + self.fall_delay) // self.denominator)
+
+    def rising(self, k: int) -> int:
+        """Return the tick of the rising edge before falling edge `k`."""
+        return self.origin - (-((2 * k - 1) * self.numerator + 2 * self.rise_delay) // (2 * self.denominator))
+
+    def falling_until(self, tick: int) -> int:
+        """Count the falling edges up to a tick, with it."""
+        return max(((tick - self.origin) * self.denominator - self.fall_delay) // self.numerator, 0)
+
+    def rising_until(self, tick: int) -> int:
+        """Count the rising edges up to a tick, with it."""
+        past = 2 * ((tick - self.origin) * self.denominator - self.rise_delay)
+        return max((past // self.numerator + 1) // 2, 0)
+
+    def level(self, tick: int) -> int:
+        """Return the level after the edges at a tick."""
+        return int(self.rising_until(tick) > self.falling_until(tick))
+
+    def next_change(self, tick: int) -> int | None:
+        """Return the first tick after `tick` whose level is another one; None where levels never differ."""
+        level = self.level(tick)
+        k = self.falling_until(tick) + 1
+        for later in range(k, k + self.denominator + 2):  # after which the ticks of edges repeat
+            for edge in (self.rising(later), self.falling(later)):
+                if edge > tick and self.level(edge) != level:
+                    return edge
+        return None
+
+    def moved(self, origin: int) -> Self:
+        """Return the same clock with another origin."""
+        return type(self)(origin, self.numerator, self.denominator, self.rise_delay, self.fall_delay)

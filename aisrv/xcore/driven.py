@@ -21,12 +21,14 @@ class Driver(Protocol):
 class Driven:
     """A sorted list of changes, and a periodic clock after it where the driver drives one."""
 
-    __slots__ = ("_clock", "_inverted", "_levels", "_ticks", "driver", "kept_since", "open_drain")
+    __slots__ = ("_clock", "_inverted", "_levels", "_ticks", "driver", "is_weak", "kept_since", "open_drain")
 
     def __init__(self, driver: Driver) -> None:
         self.driver: Final = driver
         self.open_drain: Final = bool(getattr(driver, "open_drain", False))
         """Whether its 1 is that of a pull-up."""
+        self.is_weak: Final = bool(getattr(driver, "is_weak", False))
+        """Whether it loses against any other that drives."""
         self._ticks: list[int] = []
         self._levels: list[int] = []
         self._clock: ClockEdges | None = None

@@ -142,6 +142,16 @@ class Pin:
             return False
         return driven.level(self.runtime.clock.ticks() if tick is None else tick) != Z
 
+    def is_driven_by_another(self, driver: Driver, tick: int | None = None) -> bool:
+        """Whether anyone but that driver drives the pin at a tick, the present one by default.
+
+        A pull-up is no drive.
+        """
+        if tick is None:
+            tick = self.runtime.clock.ticks()
+        levels = ((each, each.level(tick)) for each in self._driven.values() if each.driver is not driver)
+        return any(level != Z and not (level == HIGH and each.open_drain) for each, level in levels)
+
     @property
     def drivers(self) -> tuple[Driver, ...]:
         """Who has ever driven the pin."""
@@ -180,6 +190,10 @@ class Pin:
     def next_change(self, tick: int) -> int | None:
         """Return the first tick after `tick` at which the level is another one, as far as is known."""
         return self._first_other(tick + 1, self.value(tick))
+
+    def next_event(self, tick: int) -> int | None:
+        """Return the first tick after `tick` at which a driver changes, as far as is known."""
+        return self._next_candidate(tick)
 
     # Who hears of changes, and the past.
 
@@ -235,18 +249,20 @@ class Pin:
 
     def _resolve(self, tick: int) -> int:
         """Combine what several drivers do at a tick."""
-        strong, pulled = Z, False
+        strong, weak, pulled = Z, Z, False
         for driven in self._driven.values():
             level = driven.level(tick)
             if level == HIGH and driven.open_drain:
                 pulled = True
+            elif driven.is_weak:
+                weak = level if weak == Z else weak
             elif level != Z:
                 if strong not in (Z, level):
                     self._note_disagreement(tick)
                     return X
                 strong = level
-        if strong != Z:
-            return strong
+        if strong != Z or weak != Z:
+            return weak if strong == Z else strong
         return HIGH if pulled else self._released
 
     def _note_disagreement(self, tick: int) -> None:

@@ -16,9 +16,10 @@ from tests.support.simulation import simulated
 class Wire:
     """A driver."""
 
-    def __init__(self, name: str, *, open_drain: bool = False) -> None:
+    def __init__(self, name: str, *, open_drain: bool = False, is_weak: bool = False) -> None:
         self.name = name
         self.open_drain = open_drain
+        self.is_weak = is_weak
 
 
 class Log:
@@ -48,6 +49,32 @@ async def test_a_pull_holds_a_pin_that_is_released(pull: Pull, level: int) -> No
         assert pin.value() == 1 - level
         pin.release(wire, 5)
         assert [pin.level(tick) for tick in (4, 5, 6)] == [1 - level, level, level]
+
+
+@simulated
+async def test_a_weak_driver_loses_against_a_strong_one_and_wins_over_a_pull_up() -> None:
+    async with open_node() as node:
+        pin, weak, strong = node.tiles[0].pin("1A"), Wire("w", is_weak=True), Wire("s")
+        pin.drive(1, weak)
+        pin.drive(0, strong, 5)
+        pin.release(strong, 9)
+        assert [pin.level(tick) for tick in (4, 5, 8, 9)] == [1, 0, 0, 1]
+        pulled = node.tiles[0].pin("1B")
+        pulled.drive(1, Wire("p", open_drain=True))
+        pulled.drive(0, weak, 5)
+        assert [pulled.level(tick) for tick in (4, 5)] == [1, 0]
+
+
+@simulated
+async def test_who_else_drives_a_pin_and_that_a_pull_up_is_no_drive() -> None:
+    async with open_node() as node:
+        pin, wire, other = node.tiles[0].pin("1A"), Wire("w"), Wire("o", open_drain=True)
+        pin.drive(1, wire)
+        pin.drive(1, other, 5)
+        pin.drive(0, other, 7)
+        assert [pin.is_driven_by_another(wire, tick) for tick in (0, 5, 6, 7)] == [False, False, False, True]
+        assert pin.is_driven_by_another(other)
+        assert [pin.next_event(tick) for tick in (0, 4, 5, 6, 7)] == [5, 5, 7, 7, None]
 
 
 @simulated

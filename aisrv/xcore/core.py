@@ -1,5 +1,6 @@
 """Logical cores: a Trio task with a number, a name, and what it waits for."""
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Final, Protocol
 
@@ -19,10 +20,31 @@ class Resource(Protocol):
         """Name of the resource, such as `chanend 0x80000102`."""
 
 
+class InterruptSources(Protocol):
+    """What may interrupt a core."""
+
+    def interrupters(self) -> Sequence["Core | None"]:
+        """Return the cores of which any could interrupt now; None is somebody outside."""
+
+    def explain_interrupts(self) -> str:
+        """Name the callbacks that may run, and on what; empty where none may."""
+
+
 class Core:
     """One logical core of a tile."""
 
-    __slots__ = ("_poll", "has_ended", "name", "number", "task", "tile", "trap", "verb", "waits_on")
+    __slots__ = (
+        "_poll",
+        "has_ended",
+        "interrupts",
+        "name",
+        "number",
+        "task",
+        "tile",
+        "trap",
+        "verb",
+        "waits_on",
+    )
 
     def __init__(self, tile: int, number: int, name: str) -> None:
         self.tile: Final = tile
@@ -38,6 +60,8 @@ class Core:
         self._poll: Poll | None = None
         self.has_ended = False
         """Whether its task returned, trapped or was cancelled."""
+        self.interrupts: InterruptSources | None = None
+        """What may interrupt it; None where it is not interruptible."""
 
     def __str__(self) -> str:
         return f"tile {self.tile} core {self.number} ({self.name})"
@@ -53,6 +77,27 @@ class Core:
         """Register the running task as this core."""
         _current.set(self)
         self.task = trio.lowlevel.current_task()
+
+
+INTERRUPT: Final = "interrupt"
+"""In place of its verb, where a core waits for its callback: what it waited for came meanwhile."""
+
+
+class InterruptCore(Core):
+    """A core as its callback of an interrupt is to resources and reports."""
+
+    __slots__ = ("below",)
+
+    def __init__(self, below: Core, name: str) -> None:
+        super().__init__(below.tile, below.number, name)
+        self.below: Final = below
+        """The core that it interrupts."""
+        self.interrupts = below.interrupts
+
+    def __str__(self) -> str:
+        verb = self.below.verb
+        what = f"{self.name} in {verb}" if verb not in (None, INTERRUPT) else self.name
+        return f"tile {self.tile} core {self.number} ({self.below.name}, {what})"
 
 
 current_core: Final = _current.get

@@ -32,6 +32,10 @@ class Listener(Protocol):
         """Name of the core that waits in the select, or of the task outside of any core."""
 
     @property
+    def use(self) -> str:
+        """What its core is in there, as traps give it: a select."""
+
+    @property
     def has_others(self) -> bool:
         """Whether its core waits for other resources, too."""
 

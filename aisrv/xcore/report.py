@@ -5,9 +5,9 @@ its destination or the one that holds the route, a lock by its owner. Cores that
 are in deadlock. Whoever is not known, such as a program outside of the node, may wake anybody.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import trio
 from msgspec import Struct
@@ -87,7 +87,9 @@ def line_of(core: Core) -> str:
     on = f" on {wait.resource}" if wait.resource else ""
     resource: Resource | None = core.waits_on
     why = resource.explain_wait() if isinstance(resource, WokenByCores) else ""
-    return f"  {core}: {wait.verb}{on}{f' ({why})' if why else ''}"
+    callbacks = "" if core.interrupts is None else core.interrupts.explain_interrupts()
+    interrupted = f", or interrupted by {callbacks}" if callbacks else ""
+    return f"  {core}: {wait.verb}{on}{f' ({why})' if why else ''}{interrupted}"
 
 
 def name_of(core: User | None) -> str:
@@ -103,7 +105,7 @@ def name_of(core: User | None) -> str:
 
 def verb_of(task: trio.lowlevel.Task | None) -> str:
     """Find the verb of a channel end that a task is parked in, whether it is a core or not."""
-    frames = [] if task is None else [frame for frame, _ in task.iter_await_frames()]
+    frames = [] if task is None else list(_frames(task))
     verbs = [frame.f_locals["verb"] for frame in frames if frame.f_code.co_name == "run_verb"]
     return str(verbs[-1]) if verbs else "a verb"
 
@@ -138,7 +140,8 @@ def find_deadlock(cores: Iterable[Core]) -> CoreDeadlock | None:
     wakers: dict[Core, Sequence[Core | None]] = {}
     for core in cores:
         if core.verb is not None and (others := wakers_of(core.waits_on)):
-            wakers[core] = others
+            more = () if core.interrupts is None else core.interrupts.interrupters()
+            wakers[core] = (*others, *more) if more else others
     stuck = True
     while stuck and wakers:
         awake = [core for core, others in wakers.items() if any(_may_wake(each, wakers) for each in others)]
@@ -167,12 +170,24 @@ def _cycle(first: Core, wakers: dict[Core, Sequence[Core | None]]) -> tuple[Core
 
 def _innermost(task: trio.lowlevel.Task) -> FrameType | None:
     """Find the last public function on the way to what the task awaits; None where it awaits nothing."""
-    frames = [frame for frame, _ in task.iter_await_frames()]
+    frames = list(_frames(task))
     waiters = [owner for frame in frames if isinstance(owner := frame.f_locals.get("self"), Waiter)]
     if any(waiter.task is None for waiter in waiters):
         return None
     ours = [frame for frame in frames if _is_public(frame)]
     return ours[-1] if ours else None
+
+
+def _frames(task: trio.lowlevel.Task) -> Iterator[FrameType]:
+    """Give the calls that a task is in, outermost first, also those that `Interrupts` steps."""
+    for frame, _ in task.iter_await_frames():
+        yield frame
+    inner: Any = frame.f_locals.get("interruptible")
+    while inner is not None:
+        call: FrameType | None = getattr(inner, "cr_frame", None) or getattr(inner, "gi_frame", None)
+        if call is not None:
+            yield call
+        inner = getattr(inner, "cr_await", None) or getattr(inner, "gi_yieldfrom", None)
 
 
 def _is_public(frame: FrameType) -> bool:

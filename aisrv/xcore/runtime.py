@@ -15,7 +15,7 @@ import trio
 from trio.lowlevel import current_task
 
 from aisrv.xcore.clock import Clock, Poll
-from aisrv.xcore.core import Core, Resource, current_core
+from aisrv.xcore.core import INTERRUPT, Core, Resource, current_core
 from aisrv.xcore.deadlock_watch import DeadlockWatch
 from aisrv.xcore.report import CoreDeadlock, find_deadlock, line_of, name_of
 from aisrv.xcore.switch import Switch
@@ -29,6 +29,8 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 MAX_VERBS_PER_TURN: Final = 256
 """Verbs that may follow each other without waiting before others get to run; on virtual time, in one tick."""
+_INTERRUPT_DUE: Final = 1 << 20
+"""Added to the verbs that began since a task last waited, where the next one lets an interrupt run."""
 ALL_CORES: Final = 1 << 30
 """More cores than there are."""
 OnTrap = Literal["raise", "halt"]
@@ -51,6 +53,9 @@ class Runtime:
     """Creates a place where a core sleeps until another wakes it."""
     event_parking: "Callable[[Runtime], Parking[Any]]"
     """Creates a place where a core waits for one of several events."""
+
+    has_interrupts: bool = True
+    """Whether its cores may be interrupted."""
 
     def __init__(
         self,
@@ -205,7 +210,9 @@ class Runtime:
 
         On virtual time the verbs of all cores at one tick are a row, as nothing that they do takes time.
         """
-        if not self.clock.is_virtual:
+        if self.verbs_at_once >= _INTERRUPT_DUE:
+            self.verbs_at_once %= _INTERRUPT_DUE
+        elif not self.clock.is_virtual:
             self.verbs_at_once = 0
         elif self.verbs_at_once >= MAX_VERBS_PER_TURN:
             self.verbs_at_once = 0
@@ -257,6 +264,35 @@ class Runtime:
             self.runnable += 1
         if self.tracer is not None:
             self.tracer.woken(core, self.tick_of(core))
+
+    # Interrupts: while a callback runs, its core is among those that run.
+
+    def interrupt_next_verb(self) -> None:
+        """Let others run before the next verb, as the running core's callback is to run before it."""
+        self.verbs_at_once += _INTERRUPT_DUE
+
+    def interrupt_began(self) -> None:
+        """Count a core that runs callbacks."""
+        self.runnable += 1
+
+    def interrupt_ended(self) -> None:
+        """Count it out."""
+        self.runnable -= 1
+        self._check_deadlock()
+
+    @contextmanager
+    def in_callback(self, core: Core, resource: Resource) -> Iterator[None]:
+        """Run a callback of a resource within the block, as the running task; `core` is it in reports."""
+        core.enter()
+        self._live.append(core)
+        tracer = self.verb_tracer or Tracer()
+        tracer.verb_began(core, INTERRUPT, resource, self.tick_of(core))
+        try:
+            yield
+        finally:
+            tracer.verb_ended(core, INTERRUPT, resource, self.tick_of(core))
+            self._live.remove(core)
+            core.task = None
 
     def report(self) -> str:
         """Describe what each core waits for, who could wake it, and which are halted, a line each."""

@@ -180,6 +180,8 @@ class Selection:
             waiting=self._parking.task is not None,
         )
 
+    use = "a select"
+
     @property
     def user_name(self) -> str:
         """Name of the core that waits in it, or of the task outside of any core."""

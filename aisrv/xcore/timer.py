@@ -1,6 +1,6 @@
 """Timers, which read the reference clock, and the events that they raise."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -99,12 +99,16 @@ class TimerAfter:
         """The number of the timer's tile."""
         self.name: Final = timer.name
         self._clock = timer.runtime.clock
+        self.on_change: Callable[[], None] | None = None
+        """Called as its time is changed, where it interrupts a core."""
         self._set(time)
 
     def change(self, time: int) -> None:
         """Change the time, for the next wait (`hwtimer_change_trigger_time`)."""
         self.timer.after(time)  # which checks that the timer may be used
         self._set(time)
+        if self.on_change is not None:
+            self.on_change()
 
     def _set(self, time: int) -> None:
         now = self._clock.ticks()

@@ -211,5 +211,5 @@ class VerbRunner:
             if self._listener is None:
                 by, using = self._parking.user_name, verb_of(self._parking.task)
             else:
-                by, using = self._listener.user_name, "a select"
+                by, using = self._listener.user_name, self._listener.use
             raise Trap(TrapKind.RESOURCE_DEP, f"{place} while {by} is in {using} on it", place)

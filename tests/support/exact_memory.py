@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pytest
 
-from aisrv.kernels.backends.native import backend, convolution, steps
+from aisrv.kernels.backends.native import backend, pictures, steps
 from aisrv.kernels.backends.native import library as native_library
 from aisrv.kernels.network import load as network_load
 from aisrv.kernels.network.plan import plan_apart
@@ -137,13 +137,13 @@ def _install() -> ExactMemory:
     exact = real._replace(functions=Functions(real.functions, memory))  # type: ignore[arg-type]
     for module in (native_library, backend):
         module.load = lambda: exact  # type: ignore[attr-defined]
-    for module in (convolution, steps):
+    for module in (pictures, steps):
         module.address = memory.address  # type: ignore[attr-defined]
     # Tensors that share bytes at different times would be copied over each other.
     assert network_load.load_network.__kwdefaults__ is not None
     network_load.load_network.__kwdefaults__["planner"] = plan_apart
     if spare := os.environ.get("AISRV_TEST_SPARE_ELEMENTS"):
-        convolution.SPARE = int(spare)  # type: ignore[misc]
+        pictures.SPARE = int(spare)  # type: ignore[misc]
     return memory
 
 

@@ -5,7 +5,10 @@ from typing import Final
 
 import pytest
 
+from aisrv.kernels.backends.fallback import Fallback
+from aisrv.kernels.backends.native.backend import NativeBackend
 from aisrv.kernels.backends.native.library import Library, NativeError, Variant, load
+from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from tests.support.programs import missing
 
 _ARM: Final = (Variant.NEON, Variant.NEON_DOT)
@@ -30,3 +33,8 @@ def need_variant(variant: Variant) -> Variant:
     if variant not in library().variants:
         pytest.skip(f"this processor has no {variant.value}")
     return variant
+
+
+def native(variant: Variant, threads: int = 1) -> Fallback:
+    """The backend as it is shipped, of one variant."""
+    return Fallback(NativeBackend(variant, threads), NumpyBackend())

@@ -16,6 +16,7 @@ from aisrv.model.values import Quantization, Tensor
 from tests.support import int16_models
 from tests.support.int16_models import Draw, Drawn
 from tests.support.models import constant, single, tensor, tflm
+from tests.support.native import library, native
 from tests.support.network_runs import run_network
 
 SEEDS = st.integers(0, 1 << 32)
@@ -34,6 +35,17 @@ def agree(drawn: Drawn) -> None:
 @pytest.mark.parametrize("operator", int16_models.OPERATORS)
 def test_int16_activations(operator: str, seed: int) -> None:
     agree(int16_models.OPERATORS[operator](Draw(seed)))
+
+
+@EXAMPLES
+@given(SEEDS)
+@pytest.mark.parametrize("operator", int16_models.OPERATORS)
+def test_native_kernels_of_int16_activations(operator: str, seed: int) -> None:
+    variants = library().variants
+    model, inputs = int16_models.OPERATORS[operator](Draw(seed))
+    expected = tflm(model, *inputs)
+    for variant in variants:
+        assert run_network(load_network(model, native(variant)), inputs) == expected, variant
 
 
 def test_backends_agree_where_they_round_once() -> None:

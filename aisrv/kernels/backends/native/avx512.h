@@ -88,7 +88,7 @@ static __attribute__((noinline)) void finish_tile512(const struct convolution *s
     for (int64_t b = 0; b < blocks; b++) {
         const struct lanes512 lanes = load_lanes512(step->rescaling + (first_block + b) * RESCALING);
         const int64_t channel = (first_block + b) * LANES;
-        int8_t *output = step->output + first_pixel * step->channels + channel;
+        int8_t *output = (int8_t *)step->output + first_pixel * step->channels + channel;
         for (int64_t p = 0; p < pixels; p++)
             store512(output + p * step->channels,
                      to_bytes512(rescale512(sums[p * blocks + b], &lanes), low, high), step->channels - channel);
@@ -103,7 +103,7 @@ INLINE void finish_plain512(const struct convolution *step, const __m512i *sums,
     const int at_once = blocks == 1 ? 4 : blocks == 2 ? 2 : 1;
     const int whole = channels - channel >= blocks * LANES;
     const uint64_t mask = whole ? ~(uint64_t)0 : ((uint64_t)1 << (channels - channel)) - 1;
-    int8_t *output = step->output + first_pixel * channels + channel;
+    int8_t *output = (int8_t *)step->output + first_pixel * channels + channel;
     struct plain512 lanes[4];
     UNROLL for (int b = 0; b < blocks; b++) lanes[b] = load_plain512(step->rescaling + (first_block + b) * RESCALING);
     for (int64_t p = 0; p < pixels; p += at_once) {
@@ -281,7 +281,7 @@ INLINE void depthwise_pixels512(const struct depthwise *step, int64_t block, int
     }
     const struct lanes512 lanes = load_lanes512(rescaling);
     const __m128i low = _mm_set1_epi8((int8_t)step->low), high = _mm_set1_epi8((int8_t)step->high);
-    int8_t *output = step->output + first_pixel * step->channels + block * LANES;
+    int8_t *output = (int8_t *)step->output + first_pixel * step->channels + block * LANES;
     UNROLL for (int p = 0; p < pixels; p++)
         store512(output + p * step->channels, to_bytes512(rescale512(sums[p], &lanes), low, high),
                  step->channels - block * LANES);
@@ -454,12 +454,12 @@ static void run_pool512(const struct pool *step, const struct share *share, cons
     for (int64_t row = first_of(share, rows); row < end_of(share, rows); row++) {
         const int64_t top = row % step->out_height * step->stride_h - step->top;
         const int64_t y0 = larger(top, 0), y1 = smaller(top + step->filter_h, step->height);
-        const int8_t *image = step->input + row / step->out_height * step->height * step->width * channels;
+        const int8_t *image = (const int8_t *)step->input + row / step->out_height * step->height * step->width * channels;
         for (int64_t column = 0; column < step->out_width; column++) {
             const int64_t left = column * step->stride_w - step->left;
             const int64_t x0 = larger(left, 0), x1 = smaller(left + step->filter_w, step->width);
             const int32_t taps = (int32_t)((y1 - y0) * (x1 - x0));
-            int8_t *output = step->output + (row * step->out_width + column) * channels;
+            int8_t *output = (int8_t *)step->output + (row * step->out_width + column) * channels;
             for (int64_t channel = 0; channel < channels; channel += LANES) {
                 const int64_t count = channels - channel;
                 const __mmask16 mask = count >= LANES ? 0xFFFF : (__mmask16)((1 << count) - 1);

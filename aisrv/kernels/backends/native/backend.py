@@ -5,17 +5,18 @@ NumPy backend takes it: `native_backend` joins the two. Neighboring kernels of t
 Source: "Speed of the INT8 kernels".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
 from aisrv.kernels.backend import Kernel, TableBackend
 from aisrv.kernels.backends.fallback import Fallback
-from aisrv.kernels.backends.native import convolution, elementwise, recurrent
+from aisrv.kernels.backends.native import convolution, elementwise, int16_elementwise, recurrent
+from aisrv.kernels.backends.native.formats import INT8_TARGETS, INT16_TARGETS, Target
 from aisrv.kernels.backends.native.library import NativeError, Team, Variant, load
 from aisrv.kernels.backends.native.steps import NativeKernel, Step
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
-from aisrv.kernels.params import Buffer, PadParams
+from aisrv.kernels.params import INT8, INT16, Buffer, PadParams
 from aisrv.kernels.recurrent import LstmParams, SvdfParams
 
 
@@ -29,17 +30,23 @@ class NativeBackend(TableBackend):
             raise NativeError(f"this processor has no {variant.value}")
         self.variant: Final = variant or library.variants[-1]
         self._team: Final = Team(library, self.variant, threads)
-        steps: dict[str, Callable[..., Step]] = {
-            "conv2d": partial(convolution.conv2d, variant=self.variant),
-            "depthwise_conv2d": partial(convolution.depthwise_conv2d, variant=self.variant),
-            "fully_connected": partial(convolution.fully_connected, variant=self.variant),
-            "avg_pool": elementwise.average_pool,
-            "max_pool": elementwise.max_pool,
+        steps: dict[str, Callable[..., Step]] = self._layers(INT8_TARGETS) | {
+            "avg_pool": partial(elementwise.average_pool, elements=INT8),
+            "max_pool": partial(elementwise.max_pool, elements=INT8),
             "softmax": elementwise.softmax_rows,
             "add": partial(elementwise.add, variant=self.variant, library=library),
             "mul": elementwise.mul,
         }
         super().__init__({name: partial(self._kernel, function) for name, function in steps.items()})
+        steps = self._layers(INT16_TARGETS) | {
+            "avg_pool": partial(elementwise.average_pool, elements=INT16),
+            "max_pool": partial(elementwise.max_pool, elements=INT16),
+            "softmax": int16_elementwise.softmax,
+            "add": partial(int16_elementwise.add, variant=self.variant),
+            "mul": int16_elementwise.mul,
+        }
+        table = {name: partial(self._kernel, function) for name, function in steps.items()}
+        self.int16: Final = TableBackend(table, INT16)
 
     def copy(self, source: Buffer, output: Buffer) -> Kernel:
         """Prepare a copy of as many bytes."""
@@ -57,8 +64,20 @@ class NativeBackend(TableBackend):
         """Prepare SVDF."""
         return self._kernel(recurrent.svdf, params)
 
+    def _layers(self, targets: Mapping[Variant, Target]) -> dict[str, Callable[..., Step]]:
+        target = targets.get(self.variant)
+        functions = convolution.conv2d, convolution.depthwise_conv2d, convolution.fully_connected
+        return {
+            function.__name__: _of_numpy if target is None else partial(function, target=target)
+            for function in functions
+        }
+
     def _kernel(self, function: Callable[..., Step], *arguments: object) -> Kernel:
         return NativeKernel(self._team, (function(*arguments),))
+
+
+def _of_numpy(params: object) -> Step:
+    raise NotImplementedError(f"{type(params).__name__} on this variant")
 
 
 def native_backend(threads: int = 1) -> Fallback:

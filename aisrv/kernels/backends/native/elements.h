@@ -13,7 +13,7 @@ INLINE void NAME(depthwise_pixels)(const struct depthwise *step, int64_t block, 
     for (int64_t group = 0; group < step->tap_groups; group++)
         UNROLL for (int p = 0; p < pixels; p++)
             NAME(multiply)(sums[p], windows[p], step->taps + NAME(TAPS) * group, weights + NAME(TAP_BYTES) * group);
-    int8_t *output = step->output + first_pixel * step->channels + block * LANES;
+    NAME(activation) *output = (NAME(activation) *)step->output + first_pixel * step->channels + block * LANES;
     UNROLL for (int p = 0; p < pixels; p++) {
         NAME(start)(sums[p], rescaling);
         UNROLL for (int r = 0; r < NAME(REGISTERS); r++) {
@@ -37,6 +37,24 @@ static void NAME(run_depthwise)(const void *arguments, const struct share *share
     }
 }
 
+#ifdef LANES_OF_INT16
+/* Both inputs on a common scale, 15 bits wider; words have room for that. */
+static void NAME(run_addition)(const void *arguments, const struct share *share) {
+    const struct int16_pairs *step = arguments;
+    const struct NAME(lanes) first = NAME(load_lanes)(step->rescaling);
+    const struct NAME(lanes) second = NAME(load_lanes)(step->rescaling + RESCALING);
+    const struct NAME(lanes) total = NAME(load_lanes)(step->rescaling + 2 * RESCALING);
+    const int64_t end = end_of(share, step->count);
+    for (int64_t i = first_of(share, step->count); i < end; i += LANES) {
+        NAME(words) a[NAME(REGISTERS)], b[NAME(REGISTERS)];
+        NAME(widen)(a, NAME(some)(step->first + i, end - i));
+        NAME(widen)(b, NAME(some)(step->second + i, end - i));
+        UNROLL for (int r = 0; r < NAME(REGISTERS); r++)
+            a[r] = NAME(rescale)(NAME(add)(NAME(rescale)(a[r], &first), NAME(rescale)(b[r], &second)), &total);
+        NAME(put)(step->output + i, NAME(narrow)(a), step->low, step->high, end - i);
+    }
+}
+#else
 static void NAME(run_addition)(const void *arguments, const struct share *share) {
     const struct addition *step = arguments;
     const int64_t end = end_of(share, step->count);
@@ -48,39 +66,40 @@ static void NAME(run_addition)(const void *arguments, const struct share *share)
         NAME(put)(step->output + i, NAME(narrow)(a), step->low, step->high, end - i);
     }
 }
+#endif
 
 INLINE void NAME(run_pool)(const struct pool *step, const struct share *share, const int is_mean) {
     const int64_t channels = step->channels, rows = step->batches * step->out_height;
     for (int64_t row = first_of(share, rows); row < end_of(share, rows); row++) {
         const int64_t top = row % step->out_height * step->stride_h - step->top;
         const int64_t y0 = larger(top, 0), y1 = smaller(top + step->filter_h, step->height);
-        const int8_t *image = step->input + row / step->out_height * step->height * step->width * channels;
+        const NAME(activation) *image = (const NAME(activation) *)step->input + row / step->out_height * step->height * step->width * channels;
         for (int64_t column = 0; column < step->out_width; column++) {
             const int64_t left = column * step->stride_w - step->left;
             const int64_t x0 = larger(left, 0), x1 = smaller(left + step->filter_w, step->width);
             const int32_t taps = (int32_t)((y1 - y0) * (x1 - x0));
-            int8_t *output = step->output + (row * step->out_width + column) * channels;
+            NAME(activation) *output = (NAME(activation) *)step->output + (row * step->out_width + column) * channels;
             for (int64_t channel = 0; channel < channels; channel += LANES) {
                 const int64_t count = channels - channel;
-                NAME(bytes) bytes = NAME(least)();
+                NAME(narrowed) most = NAME(least)();
                 NAME(words) sums[NAME(REGISTERS)], words[NAME(REGISTERS)];
                 UNROLL for (int r = 0; r < NAME(REGISTERS); r++) sums[r] = NAME(zero)();
                 for (int64_t y = y0; y < y1; y++)
                     for (int64_t x = x0; x < x1; x++) {
-                        const NAME(bytes) values =
+                        const NAME(narrowed) values =
                             NAME(some)(image + (y * step->width + x) * channels + channel, count);
                         if (is_mean) {
                             NAME(widen)(words, values);
                             UNROLL for (int r = 0; r < NAME(REGISTERS); r++) sums[r] = NAME(add)(sums[r], words[r]);
                         } else {
-                            bytes = NAME(larger)(bytes, values);
+                            most = NAME(larger)(most, values);
                         }
                     }
                 if (is_mean) {
                     UNROLL for (int r = 0; r < NAME(REGISTERS); r++) sums[r] = NAME(mean)(sums[r], taps);
-                    bytes = NAME(narrow)(sums);
+                    most = NAME(narrow)(sums);
                 }
-                NAME(put)(output + channel, bytes, step->low, step->high, count);
+                NAME(put)(output + channel, most, step->low, step->high, count);
             }
         }
     }

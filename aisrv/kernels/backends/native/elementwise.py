@@ -11,12 +11,22 @@ from aisrv.kernels.backends.native.library import Library, Team, Variant
 from aisrv.kernels.backends.native.steps import NativeKernel, Step, make_step
 from aisrv.kernels.backends.numpy.elementwise import INT8_OF_BYTES, pair_table, products, sums
 from aisrv.kernels.backends.numpy.words import Numbers
-from aisrv.kernels.params import Buffer, ElementwiseAddParams, MulParams, PadParams, PoolParams, SoftmaxParams
+from aisrv.kernels.params import (
+    INT8,
+    INT16,
+    Buffer,
+    ElementType,
+    ElementwiseAddParams,
+    MulParams,
+    PadParams,
+    PoolParams,
+    SoftmaxParams,
+)
 from aisrv.kernels.windows import pool_windows
 
 Bytes: TypeAlias = Buffer | npt.NDArray[Any]
 
-MOST_TAPS: Final = 1 << 16
+MOST_TAPS: Final = {INT8: 1 << 16, INT16: 1 << 8}
 """Taps of an average pool whose quotients are exact in float32."""
 
 _BYTES: Final = np.arange(256, dtype=np.uint8)
@@ -95,25 +105,26 @@ def _pairs(params: ElementwiseAddParams | MulParams, table: npt.NDArray[np.int8]
     )
 
 
-def average_pool(params: PoolParams) -> Step:
+def average_pool(params: PoolParams, elements: ElementType) -> Step:
     """Prepare AVERAGE_POOL_2D."""
     _, height, width, _ = params.input_shape
-    if min(params.filter_h, height) * min(params.filter_w, width) > MOST_TAPS:
-        raise NotImplementedError(f"a pool of more than {MOST_TAPS} taps")
-    return _pool(params, "AVERAGE_POOL")
+    most = MOST_TAPS[elements]
+    if min(params.filter_h, height) * min(params.filter_w, width) > most:
+        raise NotImplementedError(f"a pool of more than {most} taps")
+    return _pool(params, "AVERAGE_POOL", elements)
 
 
-def max_pool(params: PoolParams) -> Step:
+def max_pool(params: PoolParams, elements: ElementType) -> Step:
     """Prepare MAX_POOL_2D."""
-    return _pool(params, "MAX_POOL")
+    return _pool(params, "MAX_POOL", elements)
 
 
-def _pool(params: PoolParams, kind: str) -> Step:
-    bounds: Bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
+def _pool(params: PoolParams, kind: str, elements: ElementType) -> Step:
+    bounds: Bounds = arithmetic.activation_bounds(params.activation, params.output_quant, elements)
     down, across = pool_windows(params)
     batches, height, width, channels = params.input_shape
     return make_step(
-        kind,
+        f"{kind}_INT16" if elements is INT16 else kind,
         "pool",
         input=params.input,
         output=params.output,

@@ -1,4 +1,4 @@
-/* The int8 kernels of the backend `native`, for every processor: plain C, and sets of kernels for some instructions.
+/* The kernels of the backend `native`, for every processor: plain C, and sets of kernels for some instructions.
 
    Bit for bit what TensorFlow Lite Micro computes: sums of products in int32, rescaled with two roundings. Python
    prepares everything (packed weights, tables of offsets, constants of the rescaling) and proves that no number here
@@ -170,10 +170,18 @@ INLINE void widen_row(int16_t *row, const int8_t *source, int64_t count, int64_t
 
 /* Every processor. */
 
+#include "int16.h"
+
 #define TARGET plain
 #include "lanes/plain.h"
 #include "recurrent.h"
 #undef TARGET
+
+#define LANES_OF_INT16
+#define TARGET plain_int16
+#include "lanes/plain.h"
+#undef TARGET
+#undef LANES_OF_INT16
 
 #if defined(__x86_64__)
 
@@ -187,6 +195,19 @@ INLINE void widen_row(int16_t *row, const int8_t *source, int64_t count, int64_t
 #endif
 
 #include "avx512.h"
+
+#define WIDE_PIXELS 6
+#define PIXELS 6
+#define EXTREME 1
+#define LANES_OF_INT16
+#define TARGET avx512_int16
+#include "lanes/avx512_int16.h"
+#include "convolution.h"
+#undef TARGET
+#undef LANES_OF_INT16
+#undef EXTREME
+#undef PIXELS
+#undef WIDE_PIXELS
 
 #ifdef __clang__
 #pragma clang attribute pop
@@ -219,14 +240,26 @@ static void copy_words(const void *arguments, const struct share *share) {
     }
 }
 
-#define TARGET avx2
+#define WIDE_PIXELS 1
 #define PIXELS 6
 #define EXTREME 0
+#define TARGET avx2
 #include "lanes/avx2.h"
 #include "convolution.h"
 #include "elements.h"
 #include "recurrent.h"
 #undef TARGET
+#undef EXTREME
+
+#define EXTREME 1
+#define LANES_OF_INT16
+#define TARGET avx2_int16
+#include "lanes/avx2.h"
+#include "convolution.h"
+#include "elements.h"
+#undef TARGET
+#undef LANES_OF_INT16
+#undef EXTREME
 
 #ifdef __clang__
 #pragma clang attribute pop
@@ -244,11 +277,22 @@ static void copy_words(const void *arguments, const struct share *share) {
 #pragma GCC target("avxvnni,avx2,fma")
 #endif
 
-#define TARGET avxvnni
+#define EXTREME 0
 #define LANES_OF_VNNI
+#define TARGET avxvnni
 #include "lanes/avx2.h"
 #include "convolution.h"
 #undef TARGET
+#undef EXTREME
+
+#define EXTREME 1
+#define LANES_OF_INT16
+#define TARGET avxvnni_int16
+#include "lanes/avx2.h"
+#include "convolution.h"
+#undef TARGET
+#undef LANES_OF_INT16
+#undef EXTREME
 
 #ifdef __clang__
 #pragma clang attribute pop
@@ -262,15 +306,25 @@ static void copy_words(const void *arguments, const struct share *share) {
 
 #include <arm_neon.h>
 
-#define TARGET neon
-#define PIXELS 4
+#define WIDE_PIXELS 1
 #define EXTREME 1
+#define PIXELS 4
+#define TARGET neon
 #include "lanes/neon.h"
 #include "convolution.h"
 #include "elements.h"
 #include "recurrent.h"
 #undef TARGET
 #undef PIXELS
+
+#define PIXELS 6
+#define LANES_OF_INT16
+#define TARGET neon_int16
+#include "lanes/neon.h"
+#include "convolution.h"
+#include "elements.h"
+#undef TARGET
+#undef LANES_OF_INT16
 #undef EXTREME
 
 /* arm_neon.h of clang before 16 has no dot products unless all of the file may use them. */
@@ -284,10 +338,9 @@ static void copy_words(const void *arguments, const struct share *share) {
 #pragma GCC target("arch=armv8.2-a+dotprod")
 #endif
 
-#define TARGET neondot
-#define PIXELS 6
 #define EXTREME 0
 #define LANES_OF_DOT
+#define TARGET neondot
 #include "lanes/neon.h"
 #include "convolution.h"
 #undef TARGET
@@ -305,29 +358,41 @@ static void copy_words(const void *arguments, const struct share *share) {
 typedef void (*run_function)(const void *, const struct share *);
 
 /* What every variant has. */
-#define COMMON                      \
-    [COPY] = {NULL, run_copy},      \
-    [PAIRS] = {NULL, run_pairs},    \
-    [SOFTMAX] = {NULL, run_softmax}, \
-    [PADDING] = {NULL, run_padding}
+#define COMMON                                                  \
+    [COPY] = {NULL, run_copy},                                  \
+    [PAIRS] = {NULL, run_pairs},                                \
+    [SOFTMAX] = {NULL, run_softmax},                            \
+    [PADDING] = {NULL, run_padding},                            \
+    [WIDE_DEPTHWISE_INT16] = {copy_halves, run_wide_depthwise}, \
+    [WIDE_ADDITION_INT16] = {NULL, run_wide_addition},          \
+    [MULTIPLICATION_INT16] = {NULL, run_multiplication},        \
+    [SOFTMAX_INT16] = {NULL, run_int16_softmax}
 #define RECURRENT(TARGET) [LSTM] = {NULL, run_lstm_##TARGET}, [SVDF] = {NULL, run_svdf_##TARGET}
 #define POOLS(TARGET) [AVERAGE_POOL] = {NULL, run_average_pool_##TARGET}, [MAX_POOL] = {NULL, run_max_pool_##TARGET}
+#define INT16_CONVOLUTION(TARGET) [CONVOLUTION_INT16] = {copy_halves, run_convolution_##TARGET}
+#define INT16_ELEMENTS(TARGET)                                 \
+    [DEPTHWISE_INT16] = {copy_halves, run_depthwise_##TARGET}, \
+    [ADDITION_INT16] = {NULL, run_addition_##TARGET}, INT16_POOLS(TARGET)
+#define INT16_POOLS(TARGET) \
+    [AVERAGE_POOL_INT16] = {NULL, run_average_pool_##TARGET}, [MAX_POOL_INT16] = {NULL, run_max_pool_##TARGET}
 
-enum { VARIANTS = NEONDOT + 1, KINDS = SVDF + 1 };
+enum { VARIANTS = NEONDOT + 1, KINDS = MAX_POOL_INT16 + 1 };
 
 /* By variant and kind: what comes before all pieces, such as a copy with borders, and then the step itself. */
 static const run_function RUN[VARIANTS][KINDS][2] = {
-    [PLAIN] = {COMMON, RECURRENT(plain), POOLS(plain)},
+    [PLAIN] = {COMMON, RECURRENT(plain), POOLS(plain), INT16_POOLS(plain_int16)},
 #if defined(__x86_64__)
     [AVX2] = {COMMON, RECURRENT(avx2), POOLS(avx2),
               [CONVOLUTION] = {copy_words, run_convolution_avx2},
               [DEPTHWISE] = {copy_words, run_depthwise_avx2},
-              [ADDITION] = {NULL, run_addition_avx2}},
+              [ADDITION] = {NULL, run_addition_avx2},
+              INT16_CONVOLUTION(avx2_int16), INT16_ELEMENTS(avx2_int16)},
 #ifdef HAS_AVXVNNI
     [AVXVNNI] = {COMMON, RECURRENT(avx2), POOLS(avx2),
                  [CONVOLUTION] = {copy_bytes, run_convolution_avxvnni},
                  [DEPTHWISE] = {copy_words, run_depthwise_avx2},
-                 [ADDITION] = {NULL, run_addition_avx2}},
+                 [ADDITION] = {NULL, run_addition_avx2},
+                 INT16_CONVOLUTION(avxvnni_int16), INT16_ELEMENTS(avx2_int16)},
 #endif
     [AVX512VNNI] = {COMMON, RECURRENT(avx2),
                     [CONVOLUTION] = {copy_bytes, run_convolution512},
@@ -335,17 +400,20 @@ static const run_function RUN[VARIANTS][KINDS][2] = {
                     [DEPTHWISE_3X3] = {NULL, run_depthwise_3x3_512},
                     [ADDITION] = {NULL, run_addition512},
                     [AVERAGE_POOL] = {NULL, run_average_pool512},
-                    [MAX_POOL] = {NULL, run_max_pool512}},
+                    [MAX_POOL] = {NULL, run_max_pool512},
+                    INT16_CONVOLUTION(avx512_int16), INT16_ELEMENTS(avx2_int16)},
 #elif defined(__aarch64__)
     [NEON] = {COMMON, RECURRENT(neon), POOLS(neon),
               [CONVOLUTION] = {copy_bytes, run_convolution_neon},
               [DEPTHWISE] = {copy_bytes, run_depthwise_neon},
-              [ADDITION] = {NULL, run_addition_neon}},
+              [ADDITION] = {NULL, run_addition_neon},
+              INT16_CONVOLUTION(neon_int16), INT16_ELEMENTS(neon_int16)},
 #ifdef HAS_NEONDOT
     [NEONDOT] = {COMMON, RECURRENT(neon), POOLS(neon),
                  [CONVOLUTION] = {copy_bytes, run_convolution_neondot},
                  [DEPTHWISE] = {copy_bytes, run_depthwise_neon},
-                 [ADDITION] = {NULL, run_addition_neon}},
+                 [ADDITION] = {NULL, run_addition_neon},
+                 INT16_CONVOLUTION(neon_int16), INT16_ELEMENTS(neon_int16)},
 #endif
 #endif
 };

@@ -28,6 +28,15 @@ enum step_kind {
     MAX_POOL,
     LSTM,
     SVDF,
+    CONVOLUTION_INT16,
+    DEPTHWISE_INT16,
+    WIDE_DEPTHWISE_INT16,
+    ADDITION_INT16,
+    WIDE_ADDITION_INT16,
+    MULTIPLICATION_INT16,
+    SOFTMAX_INT16,
+    AVERAGE_POOL_INT16,
+    MAX_POOL_INT16,
 };
 
 struct step {
@@ -39,7 +48,7 @@ struct step {
 
 /* A padded copy of an input; unused if batches is 0. The border is written once and stays. Sizes count elements. */
 struct picture {
-    const int8_t *source;
+    const void *source;
     void *copy;      /* at the first element that is not border */
     int64_t batches;
     int64_t height;
@@ -49,10 +58,27 @@ struct picture {
     int64_t repeats; /* how often each element comes, one beside the other */
 };
 
+/* M(x, m, s): the shift to the left and that to the right of a factor. */
+struct factor {
+    int64_t mantissa;
+    int64_t left;
+    int64_t right;
+};
+
+/* Sums of int16 that may need 64 bits; pieces of a window have sums of 32. Unused unless is_needed is 1. */
+struct wide_sums {
+    const int32_t *pieces; /* how many segments each has */
+    const int64_t *bias;
+    const struct factor *factors;
+    int64_t is_needed;
+    int64_t rounds_once; /* whether sums are rescaled as those of 64 bits, else as words */
+};
+
 struct convolution {
     struct picture picture;
+    struct wide_sums wide;
     const void *input;
-    int8_t *output;
+    void *output;
     const void *weights;
     const int32_t *rescaling; /* by block */
     const int32_t *pixels;    /* offset of each pixel's window in the input */
@@ -72,8 +98,9 @@ struct convolution {
 /* Windows of any form, one channel each: `taps` are offsets, `weights` by block and by group of taps. */
 struct depthwise {
     struct picture picture;
+    struct wide_sums wide;
     const void *input;
-    int8_t *output;
+    void *output;
     const void *weights;
     const int32_t *rescaling;
     const int32_t *pixels;
@@ -133,8 +160,8 @@ struct pairs {
 };
 
 struct pool {
-    const int8_t *input;
-    int8_t *output;
+    const void *input;
+    void *output;
     int64_t batches;
     int64_t height;
     int64_t width;
@@ -160,6 +187,31 @@ struct softmax {
     int64_t classes;
 };
 
+/* ADD and MUL of int16; a shorter input of MUL repeats. */
+struct int16_pairs {
+    const int16_t *first;
+    const int16_t *second;
+    int16_t *output;
+    const int32_t *rescaling;     /* ADD: of the first, of the second, of their sum, a block each */
+    const struct factor *factors; /* the same; MUL: of a product */
+    int64_t first_count;
+    int64_t second_count;
+    int64_t count;
+    int64_t low;
+    int64_t high;
+};
+
+/* Tables have 513 entries. */
+struct int16_softmax {
+    const int16_t *input;
+    int16_t *output;
+    const struct factor *factor;
+    const int16_t *exponentials;
+    const int16_t *reciprocals;
+    int64_t rows;
+    int64_t classes;
+};
+
 struct copy {
     const int8_t *input;
     int8_t *output;
@@ -178,13 +230,6 @@ struct padding {
     int64_t top;
     int64_t left;
     int64_t fill;
-};
-
-/* M(x, m, s), with two roundings: the shift to the left and that to the right of a factor. */
-struct factor {
-    int64_t mantissa;
-    int64_t left;
-    int64_t right;
 };
 
 /* Gates in the order input, forget, output, candidate, a row for each unit. Rows of weights end in zeros. */

@@ -33,9 +33,9 @@ def lstm(params: LstmParams) -> Step:
         weights=weights,
         recurrent=recurrent,
         bias=params.bias,
-        input_factors=_factors(params.input_multipliers),
-        state_factors=_factors(params.state_multipliers),
-        factors=_factors((update.forget, update.remember, update.show)),
+        input_factors=pack_factors(params.input_multipliers),
+        state_factors=pack_factors(params.state_multipliers),
+        factors=pack_factors((update.forget, update.remember, update.show)),
         sigmoid=update.sigmoid.astype(np.int16),
         tanh=update.tanh.astype(np.int16),
         cell_tanh=update.cell_tanh.astype(np.int16),
@@ -73,7 +73,7 @@ def svdf(params: SvdfParams) -> Step:
         features=features,
         times=times,
         bias=params.bias,
-        factors=_factors((params.to_state, params.to_output)),
+        factors=pack_factors((params.to_state, params.to_output)),
         row=np.zeros(features.shape[1], np.int16),
         batch=batch,
         inputs=inputs,
@@ -96,8 +96,8 @@ def _rows(matrix: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
     return filled
 
 
-def _factors(multipliers: Sequence[Multiplier]) -> npt.NDArray[np.int64]:
-    """Mantissa, shift to the left and shift to the right of each."""
+def pack_factors(multipliers: Sequence[Multiplier]) -> npt.NDArray[np.int64]:
+    """Mantissa, shift to the left and shift to the right of each, as `struct factor` has them."""
     words = np.array(
         [(each.mantissa, max(each.shift, 0), max(-each.shift, 0)) for each in multipliers], np.int64
     )

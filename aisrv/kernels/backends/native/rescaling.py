@@ -13,9 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from aisrv.kernels import int16
 from aisrv.kernels.arithmetic import (
-    INT8_MAX,
-    INT8_MIN,
     INT32_MAX,
     INT32_MIN,
     Bounds,
@@ -24,6 +23,7 @@ from aisrv.kernels.arithmetic import (
     wrapped,
 )
 from aisrv.kernels.backends.numpy.words import Words, word_scale
+from aisrv.kernels.params import INT8, INT16, ElementType
 
 LANES: Final = 16
 """Channels of a block."""
@@ -32,16 +32,16 @@ _WORDS: Final = 5
 
 
 class SumRange(NamedTuple):
-    """The smallest and the largest sum of each channel, over all inputs of int8."""
+    """The smallest and the largest sum of each channel, over all inputs."""
 
     least: Words
     most: Words
 
 
-def sum_range(bias: Words, weights: Words, input_zero: int) -> SumRange:
+def sum_range(bias: Words, weights: Words, input_zero: int, elements: ElementType = INT8) -> SumRange:
     """Return the range of bias + sum of (x - input_zero) * weight; `weights` are [taps, channels]."""
     positive, negative = np.maximum(weights, 0).sum(axis=0), np.minimum(weights, 0).sum(axis=0)
-    lowest, highest = INT8_MIN - input_zero, INT8_MAX - input_zero
+    lowest, highest = elements.low - input_zero, elements.high - input_zero
     return SumRange(
         bias + lowest * positive + highest * negative, bias + highest * positive + lowest * negative
     )
@@ -70,14 +70,15 @@ def pack_rescaling(
     multipliers: Sequence[Multiplier],
     output_zero: int,
     bounds: Bounds,
+    elements: ElementType = INT8,
 ) -> npt.NDArray[np.int32]:
     """Return the words [block, 5, lane]: start of the sum, multiplier, shifts left and right, half.
 
-    `weights` are [taps, channels]; sums are bias + sum of (x - input_zero) * weight, x being any int8.
+    `weights` are [taps, channels]; sums are bias + sum of (x - input_zero) * weight, x being any
+    of `elements`.
     """
-    least, most = sums = sum_range(bias, weights, input_zero)
+    least, most = sums = sum_range(bias, weights, input_zero, elements)
     wraps = may_wrap(sums, multipliers, output_zero)
-    channels = len(bias)
     mantissa = np.array([each.mantissa for each in multipliers], np.int64)
     shift = np.array([each.shift for each in multipliers], np.int64)
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
@@ -92,6 +93,58 @@ def pack_rescaling(
         if wraps[channel]:
             raise NotImplementedError(f"sums from {ends[0]} to {ends[1]} that wrap when they are scaled")
         rows[:, channel] = _constant(_output(multipliers[channel], ends, output_zero, bounds))
+    return _packed(start, rows)
+
+
+def pack_once(
+    bias: npt.NDArray[np.int64],
+    weights: npt.NDArray[np.int64],
+    multipliers: Sequence[Multiplier],
+    bounds: Bounds,
+) -> npt.NDArray[np.int32]:
+    """Return the words of `pack_rescaling` for sums of int16 that are rounded once, as those of 64 bits.
+
+    The upper word of a sum times the mantissa's 15 bits is the output, where both are shifted to the left so
+    that together they come to 32 bits less the shift to the right. NotImplementedError where there is no room
+    for that.
+    """
+    least, most = sum_range(bias, weights, 0, INT16)
+    mantissa = np.array([int16.reduced_mantissa(each) for each in multipliers], np.int64)
+    right = np.array([15 - each.shift for each in multipliers], np.int64)
+    left = np.maximum(1, 16 - right)
+    fits = (right < 32) & (np.maximum(-least, most) <= INT32_MAX >> left)
+    nothing = np.zeros_like(left)
+    rows = np.stack([mantissa << np.maximum(0, 32 - right - left), left, nothing, nothing])
+    for channel in (~fits).nonzero()[0]:
+        multiplier = multipliers[channel]
+        ends = int(least[channel]), int(most[channel])
+        outputs = {max(bounds.low, min(bounds.high, int16.multiply_wide(each, multiplier))) for each in ends}
+        if len(outputs) > 1 or (ends[0] < ends[1] and _leaves_words(ends, multiplier)):
+            raise NotImplementedError(f"sums from {ends[0]} to {ends[1]} that need 64 bits")
+        rows[:, channel] = _constant(outputs.pop())
+    return _packed(bias, rows)
+
+
+def _leaves_words(ends: tuple[int, int], multiplier: Multiplier) -> bool:
+    """Tell whether a sum between two may have an output that wraps."""
+    return max(map(abs, ends)) * int16.reduced_mantissa(multiplier) >> (15 - multiplier.shift) > INT32_MAX - 1
+
+
+def empty_rescaling(blocks: int) -> npt.NDArray[np.int32]:
+    """Return the words of so many blocks whose sums start with 0 and are rescaled elsewhere."""
+    return np.zeros((blocks, _WORDS, LANES), np.int32)
+
+
+def repeated_rescaling(multiplier: Multiplier, more_left: int = 0) -> npt.NDArray[np.int32]:
+    """Return the words of one block whose lanes have one multiplier, of values times 2**more_left."""
+    left, right = max(multiplier.shift, 0) + more_left, max(-multiplier.shift, 0)
+    row = 0, multiplier.mantissa, left + 1, right, 1 << right >> 1
+    return np.repeat(np.array([row], np.int32).T, LANES, axis=1)[None]
+
+
+def _packed(start: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Words by block."""
+    channels = len(start)
     flat = np.zeros((_WORDS, -(-channels // LANES) * LANES), np.int64)
     flat[1:] = np.array(_constant(0))[:, None]  # of lanes without a channel
     flat[0, :channels], flat[1:, :channels] = start, rows

@@ -1,6 +1,7 @@
 """The tiles of a convolution: how many pixels and blocks of channels each computes at once, in registers."""
 
 import math
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from aisrv.kernels.backends.native.library import Variant
@@ -13,6 +14,14 @@ MOST_PIXELS: Final = {
     Variant.NEON: {1: 4, 4: 1},
 }
 """The largest tiles that the library has: pixels, by blocks of 16 channels."""
+INT16_PIXELS: Final = {
+    Variant.AVX512_VNNI: {1: 6, 4: 6},
+    Variant.AVX_VNNI: {1: 6, 4: 1},
+    Variant.AVX2: {1: 6, 4: 1},
+    Variant.NEON_DOT: {1: 6, 4: 1},
+    Variant.NEON: {1: 6, 4: 1},
+}
+"""The same for int16."""
 
 _WIDE: Final = 4
 """Blocks of tiles that are for any number of pixels."""
@@ -32,12 +41,12 @@ class Group(NamedTuple):
     first_block: int
 
 
-def choose_groups(variant: Variant, pixels: int, blocks: int) -> tuple[Group, ...]:
-    """Cut blocks into groups so that the tiles take the least time."""
+def choose_groups(largest: Mapping[int, int], pixels: int, blocks: int) -> tuple[Group, ...]:
+    """Cut blocks into groups so that the tiles, of sizes as in MOST_PIXELS, take the least time."""
     # The widest tiles load much for each pixel: they are for one row of a batch or two.
     tiles = {
         size: min(_cost(pixels, each, size) for each in range(1, min(most, pixels) + 1))
-        for size, most in MOST_PIXELS[variant].items()
+        for size, most in largest.items()
         if size <= _WIDE or pixels <= most
     }
     # Most of many blocks go into groups of the size that is the best by itself.

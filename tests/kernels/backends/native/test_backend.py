@@ -15,7 +15,6 @@ from tflite import BuiltinOperator
 from aisrv.kernels.arithmetic import Multiplier, float32, multiply_twice_rounded, quantized_multiplier
 from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native.backend import NativeBackend
-from aisrv.kernels.backends.native.convolution import FORMATS
 from aisrv.kernels.backends.native.elementwise import MOST_TAPS
 from aisrv.kernels.backends.native.library import NativeError, Variant
 from aisrv.kernels.backends.native.steps import NativeKernel
@@ -26,6 +25,7 @@ from aisrv.kernels.errors import InvalidShape
 from aisrv.kernels.network.load import load_network
 from aisrv.kernels.network.plan import plan_apart
 from aisrv.kernels.params import (
+    INT8,
     Conv2dParams,
     FullyConnectedParams,
     FusedActivation,
@@ -41,28 +41,12 @@ from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.kernels.backends.numpy.test_backend import CONVOLUTIONS, PICTURES, POOLS, WIDE, resized
 from tests.support import mlperf_tiny, tflite_micro_models
 from tests.support.models import random_int8
-from tests.support.native import VARIANTS, library, need_variant
+from tests.support.native import library, native
 from tests.support.network_runs import run_network
 from tests.support.operators import METHODS, Case, Draw, values, words
 
 PRODUCTS = (*CONVOLUTIONS, BuiltinOperator.FULLY_CONNECTED)
 NETWORKS = (*mlperf_tiny.NAMES, "person_detect", "micro_speech_quantized")
-
-
-@pytest.fixture(params=VARIANTS, ids=lambda variant: variant.value)
-def variant(request: pytest.FixtureRequest) -> Variant:
-    return need_variant(request.param)
-
-
-@pytest.fixture(params=[each for each in VARIANTS if each in FORMATS], ids=lambda variant: variant.value)
-def multiplying(request: pytest.FixtureRequest) -> Variant:
-    """A variant that computes convolutions itself."""
-    return need_variant(request.param)
-
-
-def native(variant: Variant, threads: int = 1) -> Fallback:
-    """The backend as it is shipped, of one variant."""
-    return Fallback(NativeBackend(variant, threads), NumpyBackend())
 
 
 def taken(case: Case, backend: NativeBackend) -> bool:
@@ -381,7 +365,7 @@ def mean_of_all(height: int, width: int, filter_h: int) -> Case:
 
 
 def test_the_largest_pool_of_the_library(variant: Variant) -> None:
-    assert MOST_TAPS == 1 << 16  # up to which all quotients are exact in float32
+    assert MOST_TAPS[INT8] == 1 << 16  # up to which all quotients are exact in float32
     case = mean_of_all(256, 256, 256)
     assert taken(case, NativeBackend(variant))
     assert case.run(NativeBackend(variant)) == case.run(NumpyBackend())

@@ -20,7 +20,8 @@ from tests.support.native import library
 from tests.support.paths import ROOT
 from tests.support.programs import missing
 
-FILES = [f"tests/kernels/backends/native/{name}.py" for name in ("test_backend", "test_recurrent")]
+NAMES = "test_backend", "test_backend_int16", "test_recurrent"
+FILES = [f"tests/kernels/backends/native/{name}.py" for name in NAMES]
 EVERY_DAY = "plain_loops and not (add or mul or softmax) or convolutions_of_all_forms or svdf_of_any_size"
 SHORT_COPIES = "plain_loops and depthwise"
 """Tests whose kernels read behind a copy of their input."""

@@ -10,7 +10,7 @@ from aisrv.kernels.backends.native.tiles import MOST_PIXELS, Group, choose_group
 @pytest.mark.parametrize("pixels", [1, 2, 3, 7, 49, 12_544])
 @pytest.mark.parametrize("blocks", [*range(1, 40), 63, 64, 65, 4096])
 def test_groups_cover_all_blocks_once(blocks: int, pixels: int, variant: Variant) -> None:
-    groups = choose_groups(variant, pixels, blocks)
+    groups = choose_groups(MOST_PIXELS[variant], pixels, blocks)
     assert [
         block for each in groups for block in range(each.first_block, each.first_block + each.blocks)
     ] == [*range(blocks)]
@@ -19,8 +19,8 @@ def test_groups_cover_all_blocks_once(blocks: int, pixels: int, variant: Variant
 
 
 def test_wide_tiles_are_for_few_pixels() -> None:
-    assert choose_groups(Variant.AVX512_VNNI, 1, 8) == (Group(1, 8, 0),)
-    assert choose_groups(Variant.AVX512_VNNI, 196, 8) == (Group(6, 4, 0), Group(6, 4, 4))
+    assert choose_groups(MOST_PIXELS[Variant.AVX512_VNNI], 1, 8) == (Group(1, 8, 0),)
+    assert choose_groups(MOST_PIXELS[Variant.AVX512_VNNI], 196, 8) == (Group(6, 4, 0), Group(6, 4, 4))
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,44 @@
-/* Lanes of NEON: 16 channels are four registers of four words.
+/* Lanes of NEON, for int8 and for int16: 16 channels are four registers of four words.
 
    With dot products, a value is 16 bytes of a window, and each instruction takes four of them. Without, two products of
    bytes are added in 16 bits, which holds unless both are -128 times -128: a layer that has such a weight is `extreme`.
-   What both compute alike is there once (LANES_OF_DOT is not defined). */
+   Values of int16 are eight at once, of which each instruction takes one. What processors with and without dot products
+   compute alike is there once (LANES_OF_DOT is not defined). */
 
 typedef int32x4_t NAME(words);
+#ifndef LANES_OF_INT16
 typedef int8x16_t NAME(weight);
-typedef int8x16_t NAME(bytes);
 typedef int8_t NAME(element);
+INLINE int8x16_t NAME(weigh)(const int8_t *weights) { return vld1q_s8(weights); }
+#endif
 
 struct NAME(lanes) {
     int32x4_t multiplier, left, right, half, rounded;
 };
 
 INLINE int32x4_t NAME(load)(const int32_t *words) { return vld1q_s32(words); }
-INLINE int8x16_t NAME(weigh)(const int8_t *weights) { return vld1q_s8(weights); }
 INLINE int NAME(sign)(void) { return 0; }
 
-#ifdef LANES_OF_DOT
+#ifdef LANES_OF_INT16
+typedef int16x8_t NAME(weight);
+typedef int16x8_t NAME(value);
+typedef int16_t NAME(element);
+enum { NAME(REGISTERS) = 4, NAME(PARTS) = 4 };
+/* Weights of four channels, and of the same four for the next value. */
+INLINE int16x8_t NAME(weigh)(const int8_t *weights) { return vld1q_s16((const int16_t *)weights); }
+INLINE int16x8_t NAME(give)(const void *input, int sign) {
+    (void)sign;
+    return vld1q_s16(input);
+}
+#define DOT(part)                                                                              \
+    vmlal_high_laneq_s16(vmlal_laneq_s16(sum, vget_low_s16(weight), value, 2 * (part)), weight, \
+                         value, 2 * (part) + 1)
+INLINE int32x4_t NAME(dot)(int32x4_t sum, int16x8_t value, int16x8_t weight, const int part, const int extreme) {
+    (void)extreme;
+    return part == 0 ? DOT(0) : part == 1 ? DOT(1) : part == 2 ? DOT(2) : DOT(3);
+}
+#undef DOT
+#elif defined(LANES_OF_DOT)
 typedef int8x16_t NAME(value);
 enum { NAME(REGISTERS) = 4, NAME(PARTS) = 4 };
 INLINE int8x16_t NAME(give)(const void *input, int sign) {
@@ -68,6 +89,31 @@ INLINE int32x4_t NAME(rescale)(int32x4_t sum, const struct NAME(lanes) *lanes) {
     return vshlq_s32(vaddq_s32(y, lanes->half), lanes->right);
 }
 
+#ifdef LANES_OF_INT16
+
+typedef int16_t NAME(activation);
+typedef int16x8x2_t NAME(narrowed);
+
+INLINE int16x8x2_t NAME(narrow)(const int32x4_t words[4]) {
+    const int16x8x2_t halves = {{vqmovn_high_s32(vqmovn_s32(words[0]), words[1]),
+                                 vqmovn_high_s32(vqmovn_s32(words[2]), words[3])}};
+    return halves;
+}
+
+INLINE void NAME(put)(int16_t *output, int16x8x2_t halves, int64_t low, int64_t high, int64_t count) {
+    int16_t some[LANES];
+    int16_t *place = count >= LANES ? output : some;
+    for (int i = 0; i < 2; i++)
+        vst1q_s16(place + 8 * i,
+                  vminq_s16(vmaxq_s16(halves.val[i], vdupq_n_s16((int16_t)low)), vdupq_n_s16((int16_t)high)));
+    if (count < LANES) memcpy(output, some, (size_t)count * sizeof *output);
+}
+
+#else
+
+typedef int8_t NAME(activation);
+typedef int8x16_t NAME(narrowed);
+
 INLINE int8x16_t NAME(narrow)(const int32x4_t words[4]) {
     const int16x8_t lower = vqmovn_high_s32(vqmovn_s32(words[0]), words[1]);
     const int16x8_t upper = vqmovn_high_s32(vqmovn_s32(words[2]), words[3]);
@@ -85,7 +131,47 @@ INLINE void NAME(put)(int8_t *output, int8x16_t bytes, int64_t low, int64_t high
     }
 }
 
+#endif
+
 #ifndef LANES_OF_DOT
+
+#ifdef LANES_OF_INT16
+
+typedef int16_t NAME(tap);
+enum { NAME(TAPS) = 1, NAME(TAP_BYTES) = 2 * LANES, NAME(DEPTHWISE_PIXELS) = 4 };
+
+INLINE int16x8x2_t NAME(some)(const int16_t *input, int64_t count) {
+    int16_t some[LANES] = {0};
+    if (count < LANES) input = memcpy(some, input, (size_t)count * sizeof *input);
+    const int16x8x2_t halves = {{vld1q_s16(input), vld1q_s16(input + 8)}};
+    return halves;
+}
+
+INLINE void NAME(widen)(int32x4_t words[4], int16x8x2_t halves) {
+    UNROLL for (int i = 0; i < 2; i++) {
+        words[2 * i] = vmovl_s16(vget_low_s16(halves.val[i]));
+        words[2 * i + 1] = vmovl_high_s16(halves.val[i]);
+    }
+}
+
+INLINE int16x8x2_t NAME(least)(void) {
+    const int16x8x2_t least = {{vdupq_n_s16(INT16_MIN), vdupq_n_s16(INT16_MIN)}};
+    return least;
+}
+INLINE int16x8x2_t NAME(larger)(int16x8x2_t a, int16x8x2_t b) {
+    const int16x8x2_t larger = {{vmaxq_s16(a.val[0], b.val[0]), vmaxq_s16(a.val[1], b.val[1])}};
+    return larger;
+}
+
+INLINE void NAME(multiply)(int32x4_t sums[4], const int16_t *window, const int32_t *taps, const int8_t *weights) {
+    UNROLL for (int i = 0; i < 2; i++) {
+        const int16x8_t values = vld1q_s16(window + taps[0] + 8 * i), weight = vld1q_s16((const int16_t *)weights + 8 * i);
+        sums[2 * i] = vmlal_s16(sums[2 * i], vget_low_s16(values), vget_low_s16(weight));
+        sums[2 * i + 1] = vmlal_high_s16(sums[2 * i + 1], values, weight);
+    }
+}
+
+#else
 
 typedef int8_t NAME(tap);
 enum { NAME(TAPS) = 1, NAME(TAP_BYTES) = LANES, NAME(DEPTHWISE_PIXELS) = 4 };
@@ -105,8 +191,6 @@ INLINE void NAME(widen)(int32x4_t words[4], int8x16_t bytes) {
     words[3] = vmovl_high_s16(upper);
 }
 
-INLINE int32x4_t NAME(zero)(void) { return vdupq_n_s32(0); }
-INLINE int32x4_t NAME(add)(int32x4_t a, int32x4_t b) { return vaddq_s32(a, b); }
 INLINE int8x16_t NAME(least)(void) { return vdupq_n_s8(-128); }
 INLINE int8x16_t NAME(larger)(int8x16_t a, int8x16_t b) { return vmaxq_s8(a, b); }
 
@@ -119,21 +203,10 @@ INLINE void NAME(multiply)(int32x4_t sums[4], const int8_t *window, const int32_
     sums[3] = vaddw_high_s16(sums[3], upper);
 }
 
-INLINE void NAME(start)(int32x4_t sums[4], const int32_t *start) {
-    UNROLL for (int i = 0; i < 4; i++) sums[i] = vaddq_s32(sums[i], vld1q_s32(start + 4 * i));
-}
-
 INLINE int32x4_t NAME(line)(int32x4_t a, int32x4_t b, const struct addition *step) {
     const float32x4_t first = vcvtq_f32_s32(a), second = vcvtq_f32_s32(b);
     const float32x4_t offset = vfmaq_f32(vdupq_n_f32(step->offset), second, vdupq_n_f32(step->factor2));
     return vcvtnq_s32_f32(vfmaq_f32(offset, first, vdupq_n_f32(step->factor1)));
-}
-
-/* Half of the count away from zero, then truncated: exact in float32 up to 2**16 taps. */
-INLINE int32x4_t NAME(mean)(int32x4_t sum, int32_t taps) {
-    const int32x4_t half = vdupq_n_s32(taps / 2), below = vshrq_n_s32(sum, 31);
-    sum = vaddq_s32(sum, vsubq_s32(veorq_s32(half, below), below));
-    return vcvtq_s32_f32(vdivq_f32(vcvtq_f32_s32(sum), vdupq_n_f32((float)taps)));
 }
 
 INLINE int64_t NAME(row)(const int16_t *a, const int16_t *b, int64_t width) {
@@ -144,6 +217,22 @@ INLINE int64_t NAME(row)(const int16_t *a, const int16_t *b, int64_t width) {
         second = vmlal_high_s16(second, x, y);
     }
     return vaddvq_s32(vaddq_s32(first, second));
+}
+
+#endif
+
+INLINE int32x4_t NAME(zero)(void) { return vdupq_n_s32(0); }
+INLINE int32x4_t NAME(add)(int32x4_t a, int32x4_t b) { return vaddq_s32(a, b); }
+
+INLINE void NAME(start)(int32x4_t sums[4], const int32_t *start) {
+    UNROLL for (int i = 0; i < 4; i++) sums[i] = vaddq_s32(sums[i], vld1q_s32(start + 4 * i));
+}
+
+/* Half of the count away from zero, then truncated: exact in float32 up to 2**16 taps of int8, 2**8 of int16. */
+INLINE int32x4_t NAME(mean)(int32x4_t sum, int32_t taps) {
+    const int32x4_t half = vdupq_n_s32(taps / 2), below = vshrq_n_s32(sum, 31);
+    sum = vaddq_s32(sum, vsubq_s32(veorq_s32(half, below), below));
+    return vcvtq_s32_f32(vdivq_f32(vcvtq_f32_s32(sum), vdupq_n_f32((float)taps)));
 }
 
 #endif

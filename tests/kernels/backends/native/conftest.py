@@ -1,0 +1,18 @@
+"""The variants that the native kernels are tested in."""
+
+import pytest
+
+from aisrv.kernels.backends.native.formats import INT8_TARGETS
+from aisrv.kernels.backends.native.library import Variant
+from tests.support.native import VARIANTS, need_variant
+
+
+@pytest.fixture(params=VARIANTS, ids=lambda variant: variant.value)
+def variant(request: pytest.FixtureRequest) -> Variant:
+    return need_variant(request.param)
+
+
+@pytest.fixture(params=[each for each in VARIANTS if each in INT8_TARGETS], ids=lambda variant: variant.value)
+def multiplying(request: pytest.FixtureRequest) -> Variant:
+    """A variant that computes convolutions itself."""
+    return need_variant(request.param)

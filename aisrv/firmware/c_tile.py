@@ -235,6 +235,9 @@ class CTile:
     async def _give(self, answer: bytes) -> None:
         """Give a result to the program, and wait until its cores have asked for their next verbs."""
         self._results.append(answer)
+        if len(self._coroutines) == 1 and not self._is_live:  # nobody else's result could go with it
+            self._run_program()
+            return
         while any(waiting is answer for waiting in self._results):
             if self._pass is not None:
                 await self._pass.wait()
@@ -261,33 +264,51 @@ class CTile:
 
     async def _exchange(self) -> None:
         """Let the program run with the results that are there, and take its requests."""
-        results, self._results = self._results, []
+        if not self._is_live:
+            self._run_program()
+            return
         try:
-            self.process.give(results)
-            if self._is_live and not self.process.has_answered():
+            self._give_results()
+            if not self.process.has_answered():
                 if self._pass is None:
                     self._pass = trio.Event()
                 try:
                     await self.process.answered()
                 finally:
                     self._pass_ends()
-            self._sort(list(read_requests(self.process.take())))
-        except ProgramEnded as ended:
-            if self.ended is None:
-                self.status = ended.status
-            if self.on_exit is not None and ended.status >= 0:
-                self._is_over = True
-                self.on_exit()
-            self._is_over = self._is_over or self.process.is_interrupted
-            self._end(Trap(TrapKind.ECALL, f"the program of tile {self.tile.number} {ended}"))
-            return
-        except RecordError as error:
+            self._take_requests()
+        except (ProgramEnded, RecordError) as error:
+            self._halt_for(error)
+
+    def _run_program(self) -> None:
+        """Let the program run and take its requests. Blocks: virtual time stands still meanwhile."""
+        try:
+            self._give_results()
+            self._take_requests()
+        except (ProgramEnded, RecordError) as error:
+            self._halt_for(error)
+
+    def _halt_for(self, error: ProgramEnded | RecordError) -> None:
+        """Halt all cores of the tile: its program is gone, or writes no requests."""
+        if isinstance(error, RecordError):
             self.process.kill()
             self._end(Trap(TrapKind.ECALL, f"the program of tile {self.tile.number} is lost: {error}"))
+            return
+        if self.ended is None:
+            self.status = error.status
+        if self.on_exit is not None and error.status >= 0:
+            self._is_over = True
+            self.on_exit()
+        self._is_over = self._is_over or self.process.is_interrupted
+        self._end(Trap(TrapKind.ECALL, f"the program of tile {self.tile.number} {error}"))
 
-    def _sort(self, requests: Sequence[Request]) -> None:
-        """Give requests to the coroutines that ask. Raises RecordError for one that is not there."""
-        for request in requests:
+    def _give_results(self) -> None:
+        results, self._results = self._results, []
+        self.process.give(results)
+
+    def _take_requests(self) -> None:
+        """Give requests to the coroutines that ask. Raises ProgramEnded, RecordError."""
+        for request in list(read_requests(self.process.take())):
             coroutine = self._coroutines.get(request.core)
             if coroutine is None:
                 raise RecordError(f"there is no coroutine {request.core}")

@@ -121,7 +121,7 @@ def build(program: Program, compiler: str | None = None) -> Path:
         is_cpp = any(source.suffix in _CPP for unit in program.units for source in unit.sources)
         libraries = ("-lstdc++", "-lm") if is_cpp else ("-lm",)
         linked = Path(folder, "program")
-        objects += [*map(str, program.libraries), *parts]
+        objects += [*parts, *map(str, program.libraries)]  # an archive gives what those before it want
         _run(compiler, *objects, *LDFLAGS, *_sanitizers(program), "-o", str(linked), *libraries)
         _keep(linked, kept)
     return kept

@@ -108,7 +108,7 @@ class RecordError(FirmwareError):
 
 
 _MOST_FRAMES: Final = 24
-_VERBS: Final = frozenset(Verb)
+_VERBS: Final = {verb.value: verb for verb in Verb}
 _REQUEST: Final = struct.Struct("<HHIIII")
 _RESULT: Final = struct.Struct("<IIIII")
 _PLACE: Final = struct.Struct("<II")
@@ -139,10 +139,10 @@ def read_requests(message: memoryview) -> Iterator[Request]:
         place += _REQUEST.size
         if size > min(BUFFER_BYTES, end - place) or room > BUFFER_BYTES:
             raise RecordError(f"a request of {size} bytes with room for {room}; {end - place} bytes are left")
-        if (number := verb & ~POSTED) not in _VERBS:
-            raise RecordError(f"there is no verb {number}")
-        data = bytes(message[place : place + size])
-        yield Request(core, Verb(number), a, b, data, room, verb >= POSTED)
+        if (known := _VERBS.get(verb & ~POSTED)) is None:
+            raise RecordError(f"there is no verb {verb & ~POSTED}")
+        data = bytes(message[place : place + size]) if size else b""
+        yield Request(core, known, a, b, data, room, verb >= POSTED)
         place += size + 3 & ~3
 
 

@@ -1,5 +1,6 @@
 """Programs in C as firmware people write them: what they print and return on a node."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -491,3 +492,24 @@ def test_on_the_time_of_this_machine(tmp_path: Path, capfd: pytest.CaptureFixtur
     """
     run_c(tmp_path, text, RunSettings(is_live=True))
     assert capfd.readouterr().out == "1\n"
+
+
+def test_a_run_keeps_to_one_processor_and_gives_the_others_back(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    allowed = os.sched_getaffinity(0)
+    text = """
+        #include <sys/syscall.h>
+        long syscall(long number, ...);
+        int main(void) {
+            unsigned long processors[16] = {0};
+            int count = 0;
+            syscall(SYS_sched_getaffinity, 0, sizeof processors, processors);
+            for (int i = 0; i < 16; i++) count += __builtin_popcountl(processors[i]);
+            printf("%d\\n", count);
+        }
+    """
+    run_c(tmp_path, text)
+    run_c(tmp_path, text, RunSettings(is_live=True))
+    assert capfd.readouterr().out == f"1\n{len(allowed)}\n"
+    assert os.sched_getaffinity(0) == allowed

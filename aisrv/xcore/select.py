@@ -8,7 +8,6 @@ from typing import Any, Final, Protocol
 import trio
 from msgspec import Struct
 
-from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core, check_tile, current_core
 from aisrv.xcore.listener import Answer, Call, Listener
 from aisrv.xcore.report import WokenByCores, wakers_of
@@ -93,7 +92,7 @@ class Selection:
         self.runtime: Final = self._events[0].runtime
         """What its events share with the other resources of their node."""
         self._parking = self.runtime.event_parking(self.runtime)
-        self._of_tiles = [event for event in self._events if isinstance(event, ChanEnd | TimerAfter)]
+        self._of_tiles: list[Any] = [event for event in self._events if hasattr(event, "tile")]
         self._entered_by: Core | None = None
         self._awaited: Sequence[Event] = ()
         self._timed = any(isinstance(event, TimerAfter) for event in self._events)

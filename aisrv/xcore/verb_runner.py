@@ -90,8 +90,8 @@ class VerbRunner:
             self._user = core
 
     def listen(self, listener: Listener) -> None:
-        """Let a select know when the first token comes."""
-        if self._steps is not None or self._listener is not None:
+        """Let a select know when the first token comes, or one that a verb leaves which goes on by itself."""
+        if (self._steps is not None and not self.is_left) or self._listener is not None:
             self._check_usable("select")
         self._listener = listener
 
@@ -143,7 +143,7 @@ class VerbRunner:
         result, self._result = self._result, None
         return result
 
-    def run_whole_verb(self, verb: str, steps: Steps[T]) -> Generator[Any, Any, T]:
+    def run_whole_verb(self, verb: str, steps: Steps[T]) -> "Verb[T]":
         """Run a verb that goes on by itself where its task is cancelled."""
         return self.run_verb(verb, steps, self._leave)
 

@@ -12,7 +12,7 @@ from tests.support.programs import missing
 TUTORIALS = sorted((ROOT / "docs/start").glob("*.md"))
 GUIDES = ("device-time", "jacdac", "relocatable", "run-graphs")
 EXAMPLES = [ROOT / "docs/guides" / f"{name}.md" for name in GUIDES]
-INSIDE = [ROOT / "docs/inside/tracer.md"]
+INSIDE = [ROOT / "docs/inside/tracer.md", ROOT / "docs/inside/interfaces.md"]
 PAGES = [ROOT / "README.md", *TUTORIALS, *EXAMPLES, *INSIDE]
 RUN_OR_READ = {"console", "sh", "text"}
 """What a block of a tutorial may be, without a title: commands that are run, and those that no test can."""

@@ -56,6 +56,9 @@ class Board:
     """Tiles of the node: 1 or 2."""
     usb_tile: int = 1
     """Tile of the USB tasks."""
+    usb_task: str | None = None
+    """Task of the user's own, in C, that is the USB device, with the headers xud.h and xud_device.h. Default:
+    the AI server's tasks."""
     core_clock_mhz: int = 600
     """Clock of every tile, shared by its cores, in MHz."""
     reference_mhz: float = 100
@@ -121,6 +124,8 @@ class Board:
         self._check_arenas()
         self._check_chains()
         check_tasks(self.tasks, len(self.engines), len(self.flashes))
+        if self.usb_task is not None:
+            self._check_usb_task(self.usb_task)
 
     @property
     def flash_kib(self) -> int:
@@ -182,6 +187,21 @@ class Board:
         if not 0 <= tile < self.tiles:
             there = "only tile 0" if self.tiles == 1 else "tiles 0 and 1"
             raise BoardError(f"{what} is on tile {tile}; the node has {there}", *table, "tile")
+
+    def _check_usb_task(self, name: str) -> None:
+        task = next((task for task in self.tasks if task.name == name), None)
+        setting = ("usb", "task")
+        if task is None:
+            known = ", ".join(task.name for task in self.tasks if task.c) or "none"
+            raise BoardError(f"no task {name!r} to be the USB device; those in C are {known}", *setting)
+        if not task.c:
+            raise BoardError(f"the task {name!r} is in Python; a USB device of your own is in C", *setting)
+        if task.tile != self.usb_tile:
+            raise BoardError(
+                f"the USB layer is on tile {self.usb_tile}, its task {name!r} on tile {task.tile}", *setting
+            )
+        if self.device_time:
+            raise BoardError("a USB device in C takes no device time", *setting)
 
     def _check_engine(self, number: int, engine: EngineSpec) -> None:
         table = ("engines", number)

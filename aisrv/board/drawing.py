@@ -99,7 +99,8 @@ def _tasks(board: Board) -> Iterator[tuple[str, ...]]:
 
 def _around(board: Board) -> Iterator[tuple[str, ...]]:
     serial = "" if board.serial is None else f", serial number {board.serial}"
-    yield "USB", f"tile {board.usb_tile}", _PROTOCOLS[board.protocol] + serial + _tcp_port(board.usb_port)
+    what = _PROTOCOLS[board.protocol] if board.usb_task is None else f"the task {board.usb_task}"
+    yield "USB", f"tile {board.usb_tile}", what + serial + _tcp_port(board.usb_port)
     if board.spi is not None:
         yield "SPI", f"tile {board.spi.tile}", f"of engine {board.spi.engine}{_tcp_port(board.spi.port)}"
     for number, flash in enumerate(board.flashes):

@@ -182,6 +182,8 @@ def _engines(board: Board, servers: _Servers) -> _Entries:
 
 
 def _usb(board: Board, servers: _Servers) -> _Entries:
+    if board.usb_task is not None:
+        return  # it is among the user's tasks, and starts its XUD core itself
     tasks = _on_tile(board.usb_tile, TaskKind.XUD, TaskKind.USB_EP0, TaskKind.USB_DATA)
     yield from tasks
     for engine in servers.engines:

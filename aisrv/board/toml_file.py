@@ -115,8 +115,10 @@ class _Node(
     """SRAM of each tile, in whole KiB."""
 
 
-class _Usb(Table, frozen=True, rename={"usb_tile": "tile", "usb_port": "port"}):
+class _Usb(Table, frozen=True, rename={"usb_tile": "tile", "usb_task": "task", "usb_port": "port"}):
     usb_tile: Integer | None = None
+    """Tile of the USB tasks; with `task`, by itself that task's."""
+    usb_task: str | None = None
     serial: str | None = None
     """USB serial number; hardware has none."""
     protocol: UsbProtocol | None = None
@@ -285,6 +287,9 @@ def _board(file: TomlFile) -> Board:
         changes["graph"] = _graph(file, tables.graph)
     if tables.tasks is not None:
         changes["tasks"] = tuple(_task(file, number, table) for number, table in enumerate(tables.tasks))
+        if "usb_task" in changes and "usb_tile" not in changes:
+            tiles = [task.tile for task in changes["tasks"] if task.name == changes["usb_task"]]
+            changes |= {"usb_tile": tiles[0]} if tiles else {}
     try:
         board = Board(**changes)
         plan_of(board).check()

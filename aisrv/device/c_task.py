@@ -16,6 +16,7 @@ from aisrv.firmware.tile_process import ProcessSettings, TileProcess
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node
 from aisrv.xcore.tile import Tile
+from phy.usb.firmware_bus import FirmwareBus
 
 _SAID: Final = 4000
 """Characters of what a failed command printed, its last, that a message has."""
@@ -24,9 +25,12 @@ _SAID: Final = 4000
 class CProgram:
     """The program of a tile in C, which starts with the first of its tasks."""
 
-    def __init__(self, file: Path, settings: ProcessSettings, closing: ExitStack) -> None:
-        """Hold a compiled program; `closing` ends its process."""
+    def __init__(
+        self, file: Path, settings: ProcessSettings, closing: ExitStack, usb: FirmwareBus | None = None
+    ) -> None:
+        """Hold a compiled program; `closing` ends its process. It is the device on `usb`."""
         self._file: Final = file
+        self._usb: Final = usb
         self._settings: Final = settings
         self._closing: Final = closing
         self._tile: CTile | None = None
@@ -35,7 +39,7 @@ class CProgram:
         """Return the tile with its program running."""
         if self._tile is None:
             process = self._closing.enter_context(TileProcess(self._file, tile.number, self._settings))
-            self._tile = CTile(tile, process)
+            self._tile = CTile(tile, process, self._usb)
         return self._tile
 
 
@@ -54,9 +58,12 @@ class CTask(Struct, frozen=True):
         await self.program.on(tile).run(self.place, self.place, self.spec.name, given)
 
 
-def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitStack) -> dict[int, CTask]:
+def load_c_tasks(
+    board: Board, ends: Sequence[Collection[str]], closing: ExitStack, usb: FirmwareBus | None = None
+) -> dict[int, CTask]:
     """Compile the tasks in C of a board, a program for each tile; `ends` are those of each task.
 
+    That of the tile with the USB layer is the device on `usb`, where one is given.
     Raises BoardError, with the compiler's message where a source does not compile.
     """
     found: dict[int, CTask] = {}
@@ -73,7 +80,8 @@ def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitSta
             raise BoardError(
                 f"{specs[first].origin or specs[first].name}: {error}", "tasks", first, "c"
             ) from None
-        program = CProgram(file, ProcessSettings(max(spec.stack for spec in specs.values())), closing)
+        settings = ProcessSettings(max(spec.stack for spec in specs.values()))
+        program = CProgram(file, settings, closing, usb if tile == board.usb_tile else None)
         for place, (number, spec) in enumerate(specs.items()):
             found[number] = CTask(spec, program, place, _arguments(number, spec, ends[number]))
     return found

@@ -39,9 +39,13 @@ if TYPE_CHECKING:
     from flash_server.client.flash_channel import FlashChannel
     from flash_server.client.xip import XipWindow
     from flash_server.image.headers import Part
+    from phy.usb.firmware_bus import FirmwareBus
 
 
 logger = logging.getLogger(__name__)
+
+CONNECT_SECONDS: Final = 5.0
+"""Time that a USB device in C has to come onto the bus before a device is said to run without it."""
 
 
 class ModelRefused(Exception):
@@ -189,7 +193,8 @@ async def open_device(
     device: Device | None = None
     try:
         with ExitStack() as files:
-            user_tasks = _load_user_tasks(board, plan, files)
+            usb = _firmware_bus(board)
+            user_tasks = _load_user_tasks(board, plan, files, usb)
             graph = None if board.graph is None else files.enter_context(_load_graph(board.graph))
             storages = [files.enter_context(closing(_storage(flash))) for flash in board.flashes]
             async with open_node(
@@ -203,11 +208,13 @@ async def open_device(
                     files.enter_context(node.tracing(tracer))
                 factory = make_factory(board, node.runtime)
                 parts = DeviceParts.of(
-                    board, node, runner, storages, user_tasks, user_commands, source, graph, factory
+                    board, node, runner, storages, user_tasks, user_commands, source, graph, factory, usb
                 )
                 device = Device(parts, wire(plan, parts))
                 node.watch_deadlocks(watch)
                 await device.boot()
+                if usb is not None:
+                    await _wait_connected(usb, board)
                 yield device
                 node.stop()
     finally:
@@ -234,12 +241,34 @@ def _flash_channels(ends: Sequence[ChanEnd]) -> "tuple[FlashChannel, ...]":
     return tuple(map(FlashChannel, ends))
 
 
-def _load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "Sequence[UserTask | CTask]":
+def _firmware_bus(board: Board) -> "FirmwareBus | None":
+    if board.usb_task is None:
+        return None
+    from phy.usb.firmware_bus import FirmwareBus
+
+    return FirmwareBus()
+
+
+async def _wait_connected(usb: "FirmwareBus", board: Board) -> None:
+    """Wait until the USB device in C is on the bus, but not for longer than a host's user would."""
+    with trio.move_on_after(CONNECT_SECONDS) as patience:
+        await usb.wait_connected()
+    if patience.cancelled_caught:
+        logger.warning(
+            "the task %r has not called XUD_Main within %g s; hosts see the USB device once it has",
+            board.usb_task,
+            CONNECT_SECONDS,
+        )
+
+
+def _load_user_tasks(
+    board: Board, plan: Plan, closing: ExitStack, usb: "FirmwareBus | None"
+) -> "Sequence[UserTask | CTask]":
     if not board.tasks:
         return ()
     from aisrv.device.user_task import load_user_tasks
 
-    return load_user_tasks(board, plan, closing)
+    return load_user_tasks(board, plan, closing, usb)
 
 
 def _load_user_commands(board: Board) -> "Sequence[UserCommands]":

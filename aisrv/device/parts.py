@@ -87,10 +87,11 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
         source: FrameSource | None = None,
         graph: DeviceGraph | None = None,
         factory: PartFactory | None = None,
+        usb: UsbBus | None = None,
     ) -> Self:
         """Create the parts of a board: a storage for each flash chip, and the user's own tasks and commands.
 
-        `source` takes the place of the sensor's. Raises SourceError.
+        `source` takes the place of the sensor's, and `usb` that of the AI server's. Raises SourceError.
         """
         factory = factory or PlainParts()
         if board.sensor is None:
@@ -111,7 +112,7 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
                 flash_kib=board.flash_kib,
                 external_kib=board.external_kib,
             ),
-            usb=factory.usb(aisrv_descriptors(board.serial)),
+            usb=usb or factory.usb(aisrv_descriptors(board.serial)),
             ignored=IgnoredPackets("usb"),
             spi=None if board.spi is None else factory.spi(),
             jacdac=None if board.jacdac is None else factory.jacdac(),

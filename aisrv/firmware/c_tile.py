@@ -27,7 +27,7 @@ from aisrv.firmware.records import (
 )
 from aisrv.firmware.tile_process import ProgramEnded, TileProcess
 from aisrv.firmware.verbs import VERBS
-from aisrv.firmware.verbs.program_tile import R, Resource
+from aisrv.firmware.verbs.program_tile import R, Resource, UsbSide
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.lib_xcore import Join
@@ -35,6 +35,7 @@ from aisrv.xcore.tile import Tile
 from aisrv.xcore.timed_runtime import TimedRuntime
 from aisrv.xcore.timer import Timer
 from aisrv.xcore.traps import Trap, TrapKind
+from phy.usb.firmware_bus import FirmwareBus
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +57,11 @@ class _Coroutine:
 class CTile:
     """What a tile is to its program in C: resources by id, coroutines by number."""
 
-    def __init__(self, tile: Tile, process: TileProcess) -> None:
-        """Give a tile the process of its program."""
+    def __init__(self, tile: Tile, process: TileProcess, usb: FirmwareBus | None = None) -> None:
+        """Give a tile the process of its program, which is the device on a USB bus where one is given."""
         self.tile: Final = tile
         self.process: Final = process
+        self.usb: Final = None if usb is None else UsbSide(usb)
         self.joins: Final[dict[int, Join]] = {}
         self.ended: Trap | None = None
         """What all cores of the tile meet when the program is gone."""

@@ -40,6 +40,10 @@ START: Final = 0x8000_0000
 ASK_WHERE: Final = 0x4000_0000
 """Set in the core of a result that asks where that core is."""
 START_ARGUMENTS: Final = 8
+XUD_VERB_UPDATE: Final = 0xFFFF_FFFF
+"""Result of a verb on a USB endpoint where the bus has changed, in place of a packet's length."""
+XUD_VERB_ERROR: Final = 0xFFFF_FFFE
+"""Result of one at endpoint 0 where the host has begun another transfer."""
 
 
 class Verb(enum.IntEnum):
@@ -101,6 +105,29 @@ class Verb(enum.IntEnum):
     LOCK_FREE = enum.auto()
     LOCK_ACQUIRE = enum.auto()
     LOCK_RELEASE = enum.auto()
+
+    XUD_MAIN = enum.auto()
+    """Be the XUD core of the ends and types that go with it, `a` of them for OUT; `b` 1 for full speed."""
+    XUD_KILL = enum.auto()
+    XUD_INIT_EP = enum.auto()
+    """The result is the address of the endpoint that the channel end `a` is joined to."""
+    XUD_CLOSE = enum.auto()
+    XUD_GET_SETUP = enum.auto()
+    XUD_GET_BUFFER = enum.auto()
+    """The result is the length of the packet, or XUD_VERB_UPDATE or XUD_VERB_ERROR, as in the next three."""
+    XUD_SET_BUFFER = enum.auto()
+    XUD_SET_READY = enum.auto()
+    """Begin a transfer: of the packet that goes with it, or to the program."""
+    XUD_FINISH = enum.auto()
+    """Wait for the end of what XUD_SET_READY began."""
+    XUD_BUS_STATE = enum.auto()
+    XUD_ACKNOWLEDGE = enum.auto()
+    """Take note of a change of the bus; the result is its `BusState`."""
+    XUD_STALL = enum.auto()
+    """Halt the endpoint of the address `a`, or with `b` of 0 no longer."""
+    XUD_STALLED = enum.auto()
+    XUD_RESET_STATE = enum.auto()
+    XUD_SET_ADDRESS = enum.auto()
 
 
 class RecordError(FirmwareError):
@@ -217,6 +244,8 @@ def header() -> str:
         "START": START,
         "ASK_WHERE": ASK_WHERE,
         "START_ARGUMENTS": START_ARGUMENTS,
+        "XUD_VERB_UPDATE": XUD_VERB_UPDATE,
+        "XUD_VERB_ERROR": XUD_VERB_ERROR,
         **{f"VERB_{verb.name}": verb.value for verb in Verb},
         **{f"COMMAND_{command.name}": command.value for command in Command},
         **{f"TRAP_{kind.name}": kind.value for kind in TrapKind},

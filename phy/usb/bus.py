@@ -95,7 +95,7 @@ class UsbBus:
     """One device on its bus; an `address` has bit 7 set for IN."""
 
     def __init__(self, descriptors: Descriptors) -> None:
-        self.descriptors: Final = descriptors
+        self.descriptors = descriptors
         self.name: Final = "endpoint 0"
         """Name for reports of what endpoint 0 waits for."""
         self.out_endpoint: Final = self._new_out_endpoint()

@@ -89,6 +89,10 @@ class _Endpoint(ABC, Generic[R]):
             self._firmware.fail(self._take_reset())
         self._finish_all(TransferStatus.SHUTDOWN)
 
+    def drop_urbs(self) -> None:
+        """End the host's URBs, as its system does where the configuration changes."""
+        self._finish_all(TransferStatus.SHUTDOWN)
+
     # The firmware's side.
 
     def halt(self) -> None:

@@ -16,6 +16,7 @@ from aisrv.board import (
     PortSpec,
     SensorSpec,
     SpiSpec,
+    TaskSpec,
     catalog,
 )
 from aisrv.board.catalog import BOARDS, find_board
@@ -257,6 +258,30 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
             "serial number '\\udcff': hosts take at most 126 printable ASCII characters",
         ),
         ({"tiles": 1}, "the USB layer is on tile 1; the node has only tile 0"),
+        (
+            {"usb_task": "none"},
+            "no task 'none' to be the USB device; those in C are none",
+        ),
+        (
+            {"usb_task": "x", "tasks": (TaskSpec("own", c=(Path("a.c"),)), TaskSpec("two", "a:b"))},
+            "no task 'x' to be the USB device; those in C are own",
+        ),
+        (
+            {"usb_task": "own", "tasks": (TaskSpec("own", "a:b"),)},
+            "the task 'own' is in Python; a USB device of your own is in C",
+        ),
+        (
+            {"usb_task": "own", "tasks": (TaskSpec("own", c=(Path("a.c"),)),)},
+            "the USB layer is on tile 1, its task 'own' on tile 0",
+        ),
+        (
+            {
+                "usb_task": "own",
+                "tasks": (TaskSpec("own", c=(Path("a.c"),), tile=1),),
+                "device_time": True,
+            },
+            "a USB device in C takes no device time",
+        ),
         ({"usb_tile": 2}, "the USB layer is on tile 2; the node has tiles 0 and 1"),
         ({"usb_tile": -1}, "the USB layer is on tile -1; the node has tiles 0 and 1"),
         (engines({}, {"tile": 2}), "engine 1 is on tile 2; the node has tiles 0 and 1"),

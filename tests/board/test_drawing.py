@@ -1,8 +1,19 @@
 """Boards as text."""
 
+from pathlib import Path
+
 import pytest
 
-from aisrv.board import ArenaMemory, Board, EngineSpec, FlashSpec, PortSpec, SensorSpec, UsbProtocol
+from aisrv.board import (
+    ArenaMemory,
+    Board,
+    EngineSpec,
+    FlashSpec,
+    PortSpec,
+    SensorSpec,
+    TaskSpec,
+    UsbProtocol,
+)
 from aisrv.board.catalog import BOARDS
 from aisrv.board.drawing import draw_board
 from aisrv.protocol.engine_kind import default_kind
@@ -69,6 +80,11 @@ def test_all_that_may_be_around_a_board() -> None:
         "ports",
         "  tile 1  XS1_PORT_4C  PORT_LEDS",
     ]
+
+
+def test_a_usb_device_of_ones_own_is_named() -> None:
+    board = Board(usb_task="own", tasks=(TaskSpec("own", c=(Path("own.c"),), tile=1),), spi=None)
+    assert "  USB  tile 1  the task own" in draw_board(board).splitlines()
 
 
 @pytest.mark.parametrize("name", BOARDS)

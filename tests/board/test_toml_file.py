@@ -23,6 +23,7 @@ from aisrv.board import (
     SpiSpec,
     TaskSpec,
     UsbProtocol,
+    plan_of,
 )
 from aisrv.board.catalog import find_board
 from aisrv.board.toml_file import parse_board, read_board
@@ -297,7 +298,7 @@ def test_an_absolute_path_stays() -> None:
             "2: jacdac.device_id: the Jacdac device: an id of 0x0, it has 64 bits and is not 0",
         ),
         ("spi = false", "1: spi: must be a table with tile, engine, port, not False"),
-        ("[[usb]]", "1: usb: must be a table with tile, serial, protocol, port, not [{}]"),
+        ("[[usb]]", "1: usb: must be a table with tile, task, serial, protocol, port, not [{}]"),
         (
             "[[flash]]\npart = 1",
             (
@@ -621,3 +622,31 @@ def test_times_that_are_none(text: str, message: str) -> None:
     with pytest.raises(BoardFileError) as error:
         parse_board(text)
     assert str(error.value) == f"board.toml:{message}"
+
+
+OWN_USB = """
+[usb]
+task = "own"
+TILE
+[[tasks]]
+name = "other"
+c = ["a.c"]
+tile = 1
+[[tasks]]
+name = "own"
+c = ["b.c"]
+tile = 0
+"""
+
+
+def test_the_usb_layer_is_on_the_tile_of_its_own_task() -> None:
+    board = parse_board(OWN_USB.replace("TILE", ""))
+    assert (board.usb_task, board.usb_tile) == ("own", 0)
+    assert "usb_ep0" not in {task.name for task in plan_of(board).tasks}
+    with pytest.raises(BoardFileError) as refused:
+        parse_board(OWN_USB.replace("TILE", "tile = 1"))
+    assert str(refused.value) == (
+        "board.toml:3: usb.task: the USB layer is on tile 1, its task 'own' on tile 0"
+    )
+    with pytest.raises(BoardFileError, match=r"board.toml:3: usb.task: no task 'none' to be the USB device"):
+        parse_board(OWN_USB.replace('"own"\nTILE', '"none"'))

@@ -10,6 +10,7 @@ from aisrv.firmware.verbs.events import EVENTS
 from aisrv.firmware.verbs.locks import LOCKS
 from aisrv.firmware.verbs.program_tile import Handler
 from aisrv.firmware.verbs.timers import TIMERS
+from aisrv.firmware.verbs.usb import USB
 
-VERBS: Final[Mapping[Verb, Handler]] = {**CORES, **EVENTS, **CHANENDS, **TIMERS, **LOCKS}
+VERBS: Final[Mapping[Verb, Handler]] = {**CORES, **EVENTS, **CHANENDS, **TIMERS, **LOCKS, **USB}
 """Every verb but RETURN, which ends a core, and WHERE, which answers a question."""

@@ -9,6 +9,7 @@ from aisrv.xcore.lib_xcore import Join
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.timer import Timer
 from aisrv.xcore.traps import Trap
+from phy.usb.firmware_bus import FirmwareBus
 
 
 class Resource(Protocol):
@@ -26,6 +27,16 @@ class Resource(Protocol):
 R = TypeVar("R", bound=Resource)
 
 
+class UsbSide:
+    """A USB bus on which the program is the device, and the channel ends of its XUD core."""
+
+    def __init__(self, bus: FirmwareBus) -> None:
+        """Have no XUD core yet."""
+        self.bus: Final = bus
+        self.addresses: dict[int, int] = {}
+        """Addresses of endpoints by the id of XUD's end of their channel."""
+
+
 class ProgramTile(Protocol):
     """What verbs need of the tile whose program asks for them."""
 
@@ -40,6 +51,10 @@ class ProgramTile(Protocol):
     @property
     def file(self) -> Path:
         """The program."""
+
+    @property
+    def usb(self) -> UsbSide | None:
+        """The device's side of a USB bus, where the program has one."""
 
     def adopt(self, resource: R) -> R:
         """Let the program know a resource of the tile by its id."""

@@ -1,0 +1,108 @@
+"""XMOS's `ioserver.c`, unmodified, as the USB side of a device with real models: the hosts of the protocol.
+
+The source is no part of this project: `AISRV_XMOS_SOURCES` names a folder with a checkout of
+`lib_tflite_micro`.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import usb.util
+
+from aisrv.attach.background import BackgroundDevice
+from aisrv.board.toml_file import read_board
+from aisrv.device.device import Device
+from aisrv.protocol.commands import Command
+from host_tools.standins.pyusb_backend import get_backend
+from tests.integration import test_ioserver as ours
+from tests.integration.test_ioserver import MODELS, OWN_PROGRAM, model_files
+from tests.support import networks
+from tests.support.c_programs import kept_programs, need_compiler
+from tests.support.ioserver_host import IoserverHost
+from tests.support.paths import ROOT
+from tests.support.programs import AISRV, run_process
+from tests.support.xmos_sources import xmos_checkout
+
+__all__ = ["kept_programs", "model_files"]
+
+BOARD = """
+[usb]
+protocol = "ioserver"
+task = "usb_device"
+
+[[engines]]
+tile = 0
+arena = "200K"
+[[engines]]
+tile = 1
+arena = "200K"
+[[engines]]
+tile = 0
+arena = "200K"
+
+[[tasks]]
+name = "usb_device"
+tile = 1
+c = ["{source}/src/ioserver.c", "{models}"]
+include = ["{source}/api"]
+defines = {{ MODELS = 3 }}
+ends = {{ first = "engine 0", second = "engine 1", third = "engine 2" }}
+"""
+
+SAME = (
+    ours.test_every_digit_gives_the_bytes_of_tflite_runtime_called_directly,
+    ours.test_models_by_number_one_with_two_inputs_of_whole_packets,
+    ours.test_reset_gives_variables_their_first_values,
+    ours.test_reset_of_one_model_leaves_the_others_alone,
+)
+"""Tests of the device in Python that hold for the one in C."""
+for _test in SAME:
+    globals()[_test.__name__] = _test
+
+
+@pytest.fixture(scope="module")
+def board_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = xmos_checkout("lib_tflite_micro") / "lib_tflite_micro"
+    need_compiler()
+    models = ROOT / "tests/firmware/programs/ioserver_models.c"
+    path = tmp_path_factory.mktemp("board") / "ioserver.toml"
+    path.write_text(BOARD.format(source=source, models=models))
+    return path
+
+
+@pytest.fixture(scope="module")
+def address(board_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    async def load(device: Device) -> None:
+        for number, model in enumerate(MODELS):
+            await device.load_model(model, engine=number, command=Command.SET_MODEL_EXT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "programs"))
+        with BackgroundDevice(read_board(board_file)) as background:
+            background.call(load)
+            yield background.usbip_address
+
+
+@pytest.fixture
+def host(address: str) -> Iterator[IoserverHost]:
+    host = IoserverHost(get_backend(address))
+    yield host
+    usb.util.dispose_resources(host.device)
+
+
+@pytest.mark.usefixtures("kept_programs")
+def test_exec_runs_a_host_against_it(
+    board_file: Path,
+    model_files: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    options = [option for path in model_files for option in ("--model", str(path))]
+    settings = ["--board", str(board_file), "--model-memory", "ext", *options]
+    done = run_process([*AISRV, "exec", *settings, "--", sys.executable, "-c", OWN_PROGRAM])
+    assert done.returncode == 0, done.stderr
+    outputs = [ours.EXPECTED[0] + bytes(2), bytes(1024), networks.floats(1, 2, 3, 4)]
+    assert json.loads(done.stdout.splitlines()[-1]) == [output.hex() for output in outputs]

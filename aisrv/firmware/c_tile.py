@@ -7,20 +7,24 @@ design.
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 import trio
 
+from aisrv.firmware.callbacks import Callbacks
 from aisrv.firmware.code_places import in_lines, lines_of
 from aisrv.firmware.records import (
     ASK_WHERE,
+    CALLBACKS,
     BusyReport,
     Place,
     RecordError,
     Request,
     Verb,
+    interrupt,
     read_requests,
     result,
     start,
@@ -30,6 +34,7 @@ from aisrv.firmware.verbs import VERBS
 from aisrv.firmware.verbs.program_tile import R, Resource, UsbSide
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core, current_core
+from aisrv.xcore.interrupts import InterruptError, Interrupts
 from aisrv.xcore.lib_xcore import Join
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.timed_runtime import TimedRuntime
@@ -52,6 +57,17 @@ class _Coroutine:
         self.scope = trio.CancelScope()
         self.core: Core | None = None
         self.own_timer: Timer | None = None
+        self.callbacks: Callbacks | None = None
+
+    @property
+    def is_uninterruptible(self) -> bool:
+        """Whether its core takes no interrupts yet; a callback sets up those of the core below."""
+        return self.callbacks is None and self.number < CALLBACKS
+
+    @property
+    def when(self) -> str:
+        """How messages say that a callback ran."""
+        return "isr " if self.number >= CALLBACKS else ""
 
 
 class CTile:
@@ -183,7 +199,11 @@ class CTile:
         coroutine.core = current_core()
         with coroutine.scope:
             try:
-                await self._perform_verbs(coroutine, begin)
+                await self._give(begin)
+                await self._perform_verbs(coroutine)
+                if coroutine.request is not None:
+                    interrupts = self._interrupts(coroutine)
+                    await interrupts.within(self._perform_verbs(coroutine))
             finally:
                 if coroutine.own_timer is not None:
                     coroutine.own_timer.free()
@@ -192,22 +212,24 @@ class CTile:
         if self.ended is not None and coroutine.returned is None and not self._is_over:
             raise Trap(self.ended.kind, self.ended.reason)
 
-    async def _perform_verbs(self, coroutine: _Coroutine, begin: bytes) -> None:
-        answer = begin
+    async def _perform_verbs(self, coroutine: _Coroutine) -> None:
+        """Perform verbs until the function has returned, or sets up the first interrupt, which is left."""
+        perform = self._perform if coroutine.callbacks is None else self._perform_interruptibly
         while True:
-            await self._give(answer)
             while coroutine.posted:
-                await self._perform(coroutine, coroutine.posted.pop(0), "at or before ")
+                await perform(coroutine, coroutine.posted.pop(0), "at or before ")
             request = coroutine.request
             if request is None:
                 return  # all cores of the tile end
+            if request.verb == Verb.SETUP_INTERRUPT and coroutine.is_uninterruptible:
+                return
             coroutine.request = None
             if request.verb == Verb.RETURN:
                 coroutine.returned = request.a
                 return
-            value, data = await self._perform(coroutine, request, "")
+            value, data = await perform(coroutine, request, "")
             stands = request.verb == Verb.LET_TIME_PASS
-            answer = result(coroutine.number, value, self._tick(), data, time_stands=stands)
+            await self._give(result(coroutine.number, value, self._tick(), data, time_stands=stands))
 
     async def _perform(self, coroutine: _Coroutine, request: Request, when: str) -> tuple[int, bytes]:
         try:
@@ -216,7 +238,45 @@ class CTile:
             if request.verb == Verb.TRAP:
                 raise
             lines = lines_of(self.file, self._where(coroutine))
-            raise Trap(trap.kind, f"{trap.reason}{in_lines(lines, when)}", trap.place) from None
+            said = in_lines(lines, f"{coroutine.when}{when}")
+            raise Trap(trap.kind, f"{trap.reason}{said}", trap.place) from None
+
+    # Interrupts.
+
+    async def _perform_interruptibly(
+        self, coroutine: _Coroutine, request: Request, when: str
+    ) -> tuple[int, bytes]:
+        interrupts = self.callbacks_of(coroutine.number).interrupts
+        return await interrupts.interruptible(self._perform, coroutine, request, when)
+
+    def callbacks_of(self, number: int) -> Callbacks:
+        """Return the interrupts of a coroutine, also for a callback of it. Traps with ILLEGAL_RESOURCE."""
+        callbacks = self._coroutines[number % CALLBACKS].callbacks
+        if callbacks is None:
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, "a core without callbacks enables interrupts")
+        return callbacks
+
+    def _interrupts(self, coroutine: _Coroutine) -> Interrupts:
+        """Make a coroutine interruptible, whose core performs its verbs. Traps with ECALL in device time."""
+        core = current_core()
+        assert core is not None  # noqa: S101 - for the type checker
+        try:
+            interrupts = Interrupts(self.tile.runtime, core)
+        except InterruptError as error:
+            lines = lines_of(self.file, self._where(coroutine))
+            raise Trap(TrapKind.ECALL, f"{error}{in_lines(lines)}") from None
+        coroutine.callbacks = Callbacks(interrupts, partial(self._run_callback, coroutine))
+        return interrupts
+
+    async def _run_callback(self, below: _Coroutine, callback: int, argument: int, name: str) -> None:
+        number = below.number + CALLBACKS
+        coroutine = self._coroutines[number] = _Coroutine(number, name)
+        try:
+            await self._serve(coroutine, interrupt(below.number, self._tick(), callback, argument))
+        except Trap as trap:
+            lines = lines_of(self.file, self._where(below))
+            interrupted = f", which interrupted {lines[0]}" if lines else ""
+            raise Trap(trap.kind, f"{trap.reason}{interrupted}", trap.place) from None
 
     def _where(self, coroutine: _Coroutine) -> tuple[int, ...]:
         """Ask the program where a core is that sleeps in a verb."""

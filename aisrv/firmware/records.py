@@ -15,7 +15,7 @@ from aisrv.firmware.errors import FirmwareError
 from aisrv.protocol.commands import Command
 from aisrv.xcore.traps import TrapKind
 
-VERSION: Final = 3
+VERSION: Final = 4
 """First word of the memory; a program that was built with another one ends."""
 
 BUFFER_BYTES: Final = 1 << 20
@@ -39,6 +39,10 @@ START: Final = 0x8000_0000
 """Set in the core of a result that starts a function: `value` is its number."""
 ASK_WHERE: Final = 0x4000_0000
 """Set in the core of a result that asks where that core is."""
+INTERRUPT: Final = 0x2000_0000
+"""Set in the core of a result that runs a callback: its address and its argument's go with it."""
+CALLBACKS: Final = 16
+"""Added to the number of a coroutine for that of the callbacks that interrupt it."""
 START_ARGUMENTS: Final = 8
 XUD_VERB_UPDATE: Final = 0xFFFF_FFFF
 """Result of a verb on a USB endpoint where the bus has changed, in place of a packet's length."""
@@ -69,6 +73,17 @@ class Verb(enum.IntEnum):
     """The result is how many cores of the tile are free."""
     SELECT = enum.auto()
     """Wait for one of the events that go with it; `a` is 1 for a default, `b` 1 for an ordered one."""
+
+    SETUP_INTERRUPT = enum.auto()
+    """Resource `a` has a callback, whose address and its argument's go with it; `b` is a timer's time."""
+    ENABLE_INTERRUPT = enum.auto()
+    """Resource `a` interrupts from now on; with a `b` of 0 it does not."""
+    DISABLE_INTERRUPTS = enum.auto()
+    """No resource interrupts this core."""
+    TRIGGER_TIME = enum.auto()
+    """Timer `a` interrupts after `b`."""
+    MASK_INTERRUPTS = enum.auto()
+    """Nothing interrupts, with `a`; without, what is enabled does."""
 
     CHANEND_ALLOC = enum.auto()
     CHANEND_FREE = enum.auto()
@@ -195,6 +210,11 @@ def start(
     return result(core | START, function, tick, struct.pack(f"<{len(words)}I", *words))
 
 
+def interrupt(core: int, tick: int, callback: int, argument: int) -> bytes:
+    """Return the record that runs a callback, by its address, on the core of a coroutine."""
+    return result(core + CALLBACKS | INTERRUPT, 0, tick, struct.pack("<QQ", callback, argument))
+
+
 class BusyReport(Struct, frozen=True):
     """A core that runs for long without a verb."""
 
@@ -243,6 +263,8 @@ def header() -> str:
         "MOST_POSTED": MOST_POSTED,
         "START": START,
         "ASK_WHERE": ASK_WHERE,
+        "INTERRUPT": INTERRUPT,
+        "CALLBACKS": CALLBACKS,
         "START_ARGUMENTS": START_ARGUMENTS,
         "XUD_VERB_UPDATE": XUD_VERB_UPDATE,
         "XUD_VERB_ERROR": XUD_VERB_ERROR,

@@ -15,6 +15,7 @@
 #include <xcore/select.h>
 #include <xcore/triggerable.h>
 
+#include "interrupts.h"
 #include "runtime.h"
 
 /* Channel ends. An output to another tile is posted: nothing of this tile can depend on when it is done. */
@@ -326,7 +327,7 @@ void *stack_base(void *memory, size_t words) { return (char *)memory + sizeof(in
 
 /* Select. */
 
-enum { CORES = 16, MOST_CASES = 64, TIMER = 1 };
+enum { CORES = 2 * CALLBACKS, MOST_CASES = 64, TIMER = 1 };
 typedef struct {
     uint32_t resource, time;
 } event_t;
@@ -340,7 +341,7 @@ static struct {
 
 static event_t event_of(uint32_t resource) {
     event_t event = {resource, 0};
-    if ((resource & 0xFF) == TIMER && !runtime_trigger(resource, &event.time)) event.time = runtime_read_clock() - 2;
+    if ((resource & 0xFF) == TIMER && !runtime_trigger(resource, &event.time)) event.time = runtime_always_after();
     return event;
 }
 void xc_select_begin(int ordered) {
@@ -380,6 +381,7 @@ static struct {
 void xc_event_vector(resource_t resource, void *label) {
     unsigned core = runtime_core();
     size_t place = 0;
+    interrupts_forget(resource);
     while (place < vectors[core].count && vectors[core].vectors[place].resource != resource) place++;
     if (place == MOST_CASES) runtime_trap(TRAP_ECALL, "event vectors of more than 64 resources");
     if (place == vectors[core].count) {
@@ -408,6 +410,10 @@ void *xc_event_label(int wait) {
 }
 void triggerable_set_trigger_enabled(resource_t resource, int enabled) {
     unsigned core = runtime_core();
+    if (interrupts_have(resource)) {
+        interrupts_set_enabled(resource, enabled);
+        return;
+    }
     for (size_t i = 0; i < vectors[core].count; i++) {
         if (vectors[core].vectors[i].resource == resource) vectors[core].vectors[i].enabled = enabled;
     }
@@ -417,6 +423,7 @@ void triggerable_disable_trigger(resource_t resource) { triggerable_set_trigger_
 void triggerable_disable_all(void) {
     unsigned core = runtime_core();
     for (size_t i = 0; i < vectors[core].count; i++) vectors[core].vectors[i].enabled = 0;
+    interrupts_disable_all();
 }
 
 /* Assertions, and output. */

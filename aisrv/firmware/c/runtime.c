@@ -3,6 +3,7 @@
  * A core runs until it performs a verb. When all of them wait, their verbs go to the simulator in one message, and
  * its answer says which of them go on. The messages lie in memory that both share; a byte on a pipe says "yours".
  * The layout is that of `aisrv/firmware/records.py`. */
+#include "interrupts.h"
 #include "runtime.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@
 #error "C tasks run on Linux on x86-64 alone"
 #endif
 
-enum { SLOTS = 16, STARTED = 8, FRAMES = 24, RESOURCES = 256, PAGE = 4096, CPU_CHECKS = 5, LINE_BYTES = 512 };
+enum { SLOTS = 2 * CALLBACKS, STARTED = 8, FRAMES = 24, RESOURCES = 256, PAGE = 4096, CPU_CHECKS = 5, LINE_BYTES = 512 };
 
 typedef struct {
     void *stack_pointer;
@@ -197,8 +198,13 @@ int runtime_trigger(uint32_t timer, uint32_t *time) {
 void runtime_set_trigger(uint32_t timer, uint32_t time) {
     triggers[number_of(timer)].is_set = 1;
     triggers[number_of(timer)].time = time;
+    interrupts_time_changed(timer, time);
 }
-void runtime_clear_trigger(uint32_t timer) { triggers[number_of(timer)].is_set = 0; }
+void runtime_clear_trigger(uint32_t timer) {
+    triggers[number_of(timer)].is_set = 0;
+    interrupts_time_changed(timer, runtime_always_after());
+}
+uint32_t runtime_always_after(void) { return slots[current].tick - 2; }
 
 /* Coroutines. */
 
@@ -235,10 +241,11 @@ static void prepare(int number, void (*function)(void *), void *argument) {
     slot->posted = 0;
     slot->clock_was_read = 0;
     slot->tick = current < 0 ? 0 : slots[current].tick;
+    interrupts_begin_core((unsigned)number);
 }
 
 uint32_t runtime_new_job(void (*function)(void *), void *argument) {
-    for (int number = STARTED; number < SLOTS; number++) {
+    for (int number = STARTED; number < CALLBACKS; number++) {
         if (!slots[number].used) {
             prepare(number, function, argument);
             return (uint32_t)number;
@@ -286,6 +293,17 @@ static void start(const result_t *result, const uint32_t *words) {
     slot->tick = result->tick;
     slot->core = words[2 * START_ARGUMENTS];
     go_on((int)(slot - slots));
+}
+
+/* Callbacks of interrupts: each core has a coroutine for them, which runs while the core's own sleeps. */
+
+static void interrupt(const result_t *result, const uint64_t *addresses) {
+    int number = (int)(result->core & ~INTERRUPT);
+    void (*callback)(void *) = (void (*)(void *))(uintptr_t)addresses[0];
+    prepare(number, callback, (void *)(uintptr_t)addresses[1]);
+    slots[number].tick = result->tick;
+    slots[number].core = slots[number - CALLBACKS].core;
+    go_on(number);
 }
 
 /* Where a core is: the frames of its stack, for reports. */
@@ -493,6 +511,12 @@ static void serve(void) {
             place += sizeof result + ((result.bytes + 3) & ~(size_t)3);
             if (result.core & START) {
                 start(&result, (const uint32_t *)data);
+                continue;
+            }
+            if (result.core & INTERRUPT) {
+                uint64_t addresses[2];
+                memcpy(addresses, data, sizeof addresses);
+                interrupt(&result, addresses);
                 continue;
             }
             if (result.core & ASK_WHERE) {

@@ -29,10 +29,12 @@ int runtime_leaves_tile(uint32_t end);
 int runtime_trigger(uint32_t timer, uint32_t *time);
 void runtime_set_trigger(uint32_t timer, uint32_t time);
 void runtime_clear_trigger(uint32_t timer);
+/* A time that has passed, as for the event of a timer without a trigger time. */
+uint32_t runtime_always_after(void);
 
 /* Take a coroutine for a job, to be started by the verbs FORK or RUN_ASYNC; there is always one for each core. */
 uint32_t runtime_new_job(void (*function)(void *), void *argument);
-/* The coroutine that runs now, 0 to 15. */
+/* The coroutine that runs now: 0 to 15, and CALLBACKS more for a callback that interrupts one. */
 unsigned runtime_core(void);
 
 /* Halt this core as a trap of that kind does; `text` is the reason. */

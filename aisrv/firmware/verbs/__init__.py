@@ -7,10 +7,19 @@ from aisrv.firmware.records import Verb
 from aisrv.firmware.verbs.chanends import CHANENDS
 from aisrv.firmware.verbs.cores import CORES
 from aisrv.firmware.verbs.events import EVENTS
+from aisrv.firmware.verbs.interrupts import INTERRUPTS
 from aisrv.firmware.verbs.locks import LOCKS
 from aisrv.firmware.verbs.program_tile import Handler
 from aisrv.firmware.verbs.timers import TIMERS
 from aisrv.firmware.verbs.usb import USB
 
-VERBS: Final[Mapping[Verb, Handler]] = {**CORES, **EVENTS, **CHANENDS, **TIMERS, **LOCKS, **USB}
+VERBS: Final[Mapping[Verb, Handler]] = {
+    **CORES,
+    **EVENTS,
+    **INTERRUPTS,
+    **CHANENDS,
+    **TIMERS,
+    **LOCKS,
+    **USB,
+}
 """Every verb but RETURN, which ends a core, and WHERE, which answers a question."""

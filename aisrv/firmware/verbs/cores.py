@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from aisrv.firmware.code_places import in_lines, lines_of
-from aisrv.firmware.records import Place, Request, Verb
+from aisrv.firmware.records import CALLBACKS, Place, Request, Verb
 from aisrv.firmware.verbs.program_tile import DONE, Answer, Handler, ProgramTile
 from aisrv.xcore.traps import Trap, TrapKind
 
@@ -16,7 +16,7 @@ _KINDS: Final = frozenset(TrapKind)
 def _jobs(tile: ProgramTile, data: bytes) -> Iterator[tuple[int, str]]:
     for number, address, text in _JOB.iter_unpack(data):
         name = text.partition(b"\0")[0].decode(errors="replace")
-        yield number, name or _function_at(tile, address)
+        yield number, name or function_at(tile, address)
 
 
 async def _fork(tile: ProgramTile, request: Request) -> Answer:
@@ -39,7 +39,8 @@ async def _cores_free(tile: ProgramTile, _request: Request) -> Answer:
     return tile.tile.cores_free, b""
 
 
-def _function_at(tile: ProgramTile, address: int) -> str:
+def function_at(tile: ProgramTile, address: int) -> str:
+    """Return the name of the function at an address, or the address."""
     lines = lines_of(tile.file, [address])
     return lines[0].partition(" at ")[0] if lines else f"0x{address:x}"
 
@@ -48,7 +49,7 @@ async def _trap(tile: ProgramTile, request: Request) -> Answer:
     place = Place.from_bytes(request.data)
     lines = lines_of(tile.file, place.frames)
     kind = TrapKind(request.a) if request.a in _KINDS else TrapKind.ECALL
-    trap = Trap(kind, f"{place.text}{in_lines(lines)}")
+    trap = Trap(kind, f"{place.text}{in_lines(lines, 'isr ' if request.core >= CALLBACKS else '')}")
     if request.b:
         tile.lose(trap)
     raise trap

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
+from aisrv.firmware.callbacks import Callbacks
 from aisrv.firmware.records import Request, Verb
 from aisrv.xcore.lib_xcore import Join
 from aisrv.xcore.tile import Tile
@@ -76,6 +77,9 @@ class ProgramTile(Protocol):
 
     def fork(self, jobs: Sequence[tuple[int, str]]) -> int:
         """Start jobs by number and name, and return the number of their join."""
+
+    def callbacks_of(self, number: int) -> Callbacks:
+        """Return the interrupts of a coroutine, also for a callback of it."""
 
     async def poll(self) -> None:
         """Let time pass for a core that reads the clock in a loop."""

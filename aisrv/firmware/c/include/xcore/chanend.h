@@ -2,7 +2,7 @@
 #ifndef AISRV_XCORE_CHANEND_H
 #define AISRV_XCORE_CHANEND_H
 
-#include <xs1.h>
+#include <xcore/triggerable.h>
 
 typedef resource_t chanend_t;
 
@@ -28,6 +28,7 @@ int chanend_test_control_token_next_word(chanend_t c);
 int chanend_test_dest_local(chanend_t c);
 void chanend_out_end_token(chanend_t c);
 void chanend_check_end_token(chanend_t c);
+void chanend_setup_interrupt_callback(chanend_t c, void *data, interrupt_callback_t callback);
 XC_END
 
 XC_MISSING(chanend_set_network, "there is one network here")

@@ -2,7 +2,7 @@
 #ifndef AISRV_XCORE_HWTIMER_H
 #define AISRV_XCORE_HWTIMER_H
 
-#include <xs1.h>
+#include <xcore/triggerable.h>
 
 typedef resource_t hwtimer_t;
 
@@ -19,6 +19,7 @@ void hwtimer_change_trigger_time(hwtimer_t t, uint32_t time);
 void hwtimer_clear_trigger_time(hwtimer_t t);
 uint32_t hwtimer_wait_until(hwtimer_t t, uint32_t time);
 void hwtimer_delay(hwtimer_t t, uint32_t period);
+void hwtimer_setup_interrupt_callback(hwtimer_t t, uint32_t time, void *data, interrupt_callback_t callback);
 /* XC's own timer of a core: there is none to free here. */
 void hwtimer_free_xc_timer(void);
 void hwtimer_realloc_xc_timer(void);

@@ -1,10 +1,13 @@
-/* Interrupts: not there yet. */
+/* Masks of interrupts. They are masked as a core begins, and in callbacks. */
 #ifndef AISRV_XCORE_INTERRUPT_H
 #define AISRV_XCORE_INTERRUPT_H
 
 #include <xs1.h>
 
-XC_MISSING(interrupt_mask_all, "interrupts are not there yet; wait in SELECT_RES")
-XC_MISSING(interrupt_unmask_all, "interrupts are not there yet; wait in SELECT_RES")
+XC_BEGIN
+void interrupt_mask_all(void);
+/* Callbacks that are due run before it returns. In a callback nothing changes. */
+void interrupt_unmask_all(void);
+XC_END
 
 #endif

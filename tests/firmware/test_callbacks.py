@@ -1,0 +1,326 @@
+"""Interrupts of programs in C: callbacks while their core waits and as it unmasks, and their faults."""
+
+from pathlib import Path
+
+import pytest
+
+from aisrv.firmware.whole_program import TRAPPED, RunSettings
+from tests.support.c_programs import run_c
+
+HEAD = """
+    #include <xcore/interrupt.h>
+    #include <xcore/interrupt_wrappers.h>
+    typedef struct { chanend_t c; unsigned count, sum; hwtimer_t t; uint32_t time; } state_t;
+"""
+
+
+def _output(folder: Path, capfd: pytest.CaptureFixture[str], text: str, compiler: str = "gcc") -> str:
+    assert run_c(folder, HEAD + text, compiler=compiler) == 0
+    return capfd.readouterr().out
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_callbacks_run_on_the_core_that_waits_in_an_input(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str
+) -> None:
+    printed = _output(
+        tmp_path,
+        capfd,
+        """
+    DEFINE_INTERRUPT_CALLBACK(group, on_word, data) {
+        state_t *state = (state_t *)data;
+        unsigned word = chanend_in_word(state->c);
+        state->sum += word;
+        state->count++;
+        printf("on_word %u at %u\\n", word, (unsigned)get_reference_time());
+    }
+    static chanend_t interrupts, waits;
+    DEFINE_INTERRUPT_PERMITTED(group, void, listens, void) {
+        state_t state = {.c = interrupts};
+        triggerable_setup_interrupt_callback(interrupts, &state, INTERRUPT_CALLBACK(on_word));
+        triggerable_enable_trigger(interrupts);
+        interrupt_unmask_all();
+        printf("got %u\\n", (unsigned)chanend_in_word(waits));
+        printf("count %u, sum %u\\n", state.count, state.sum);
+    }
+    DECLARE_JOB(sends, (chanend_t, chanend_t));
+    void sends(chanend_t a, chanend_t b) {
+        for (unsigned i = 1; i <= 3; i++) {
+            delay_ticks(100);
+            chanend_out_word(a, i);
+        }
+        delay_ticks(100);
+        chanend_out_word(b, 7);
+    }
+    int main(void) {
+        channel_t c = chan_alloc(), d = chan_alloc();
+        interrupts = c.end_a;
+        waits = d.end_a;
+        PAR_JOBS(PJOB(INTERRUPT_PERMITTED(listens), ()), PJOB(sends, (c.end_b, d.end_b)));
+        return 0;
+    }
+    """,
+        compiler,
+    )
+    assert printed == ("on_word 1 at 101\non_word 2 at 202\non_word 3 at 303\ngot 7\ncount 3, sum 6\n")
+
+
+def test_a_function_that_is_permitted_interrupts_may_be_any_job(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    printed = _output(
+        tmp_path,
+        capfd,
+        """
+    DECLARE_INTERRUPT_CALLBACK(on_word, data);
+    DECLARE_INTERRUPT_PERMITTED(void, listens, chanend_t c, unsigned n);
+    DECLARE_JOB(INTERRUPT_PERMITTED(listens), (chanend_t, unsigned));
+    DECLARE_JOB(INTERRUPT_PERMITTED(rests), (void));
+    static unsigned sum;
+    DEFINE_INTERRUPT_CALLBACK(group, on_word, data) { sum += chanend_in_word(*(chanend_t *)data); }
+    DEFINE_INTERRUPT_PERMITTED(group, void, listens, chanend_t c, unsigned n) {
+        chanend_setup_interrupt_callback(c, &c, INTERRUPT_CALLBACK(on_word));
+        triggerable_set_trigger_enabled(c, 1);
+        interrupt_unmask_all();
+        delay_ticks(n);
+        triggerable_disable_all();
+    }
+    DEFINE_INTERRUPT_PERMITTED(group, void, rests, void) {}
+    static void sends(chanend_t c) { for (unsigned i = 1; i <= 10; i++) chanend_out_word(c, i); }
+    int main(void) {
+        channel_t c = chan_alloc();
+        PAR_JOBS(PJOB(sends, (c.end_b)), PJOB(INTERRUPT_PERMITTED(listens), (c.end_a, 50)),
+                 PJOB(INTERRUPT_PERMITTED(rests), ()));
+        printf("sum %u\\n", sum);
+        return 0;
+    }
+    """,
+    )
+    assert printed == "sum 55\n"
+
+
+def test_a_timer_interrupts_and_its_callback_moves_its_time(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    printed = _output(
+        tmp_path,
+        capfd,
+        """
+    DEFINE_INTERRUPT_CALLBACK(group, on_time, data) {
+        state_t *state = (state_t *)data;
+        printf("on_time at %u\\n", (unsigned)hwtimer_get_time(state->t));
+        if (++state->count == 3) triggerable_disable_trigger(state->t);
+        state->time += 100;
+        hwtimer_set_trigger_time(state->t, state->time);
+    }
+    int main(void) {
+        state_t state = {.t = hwtimer_alloc(), .time = 99};
+        hwtimer_setup_interrupt_callback(state.t, state.time, &state, INTERRUPT_CALLBACK(on_time));
+        triggerable_enable_trigger(state.t);
+        interrupt_unmask_all();
+        delay_ticks(1000);
+        printf("main at %u\\n", (unsigned)get_reference_time());
+        hwtimer_free(state.t);
+        return 0;
+    }
+    """,
+    )
+    assert printed == "on_time at 100\non_time at 200\non_time at 300\nmain at 1001\n"
+
+
+def test_nothing_interrupts_while_masked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    printed = _output(
+        tmp_path,
+        capfd,
+        """
+    DEFINE_INTERRUPT_CALLBACK(group, on_word, data) {
+        interrupt_unmask_all(); // changes nothing here
+        printf("on_word %u\\n", (unsigned)chanend_in_word(*(chanend_t *)data));
+        interrupt_mask_all();
+    }
+    int main(void) {
+        channel_t c = chan_alloc();
+        triggerable_setup_interrupt_callback(c.end_a, &c.end_a, INTERRUPT_CALLBACK(on_word));
+        triggerable_enable_trigger(c.end_a);
+        chanend_out_word(c.end_b, 1);
+        delay_ticks(100);
+        printf("unmask\\n");
+        interrupt_unmask_all();
+        printf("unmasked\\n");
+        chanend_out_word(c.end_b, 2);
+        printf("main\\n");
+        interrupt_mask_all();
+        chanend_out_word(c.end_b, 3);
+        printf("main takes %u itself\\n", (unsigned)chanend_in_word(c.end_a));
+        interrupt_unmask_all();
+        triggerable_disable_trigger(c.end_a);
+        chanend_out_word(c.end_b, 4);
+        printf("disabled\\n");
+        triggerable_enable_trigger(c.end_a);
+        printf("end\\n");
+        return 0;
+    }
+    """,
+    )
+    assert printed.splitlines() == [
+        "unmask",
+        "on_word 1",
+        "unmasked",
+        "on_word 2",
+        "main",
+        "main takes 3 itself",
+        "disabled",
+        "on_word 4",
+        "end",
+    ]
+
+
+def test_events_and_interrupts_of_one_core(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    printed = _output(
+        tmp_path,
+        capfd,
+        """
+    DEFINE_INTERRUPT_CALLBACK(group, on_word, data) {
+        chanend_t c = *(chanend_t *)data;
+        printf("on_word %u\\n", (unsigned)chanend_in_word(c));
+    }
+    static void listens(chanend_t c, chanend_t d) {
+        triggerable_setup_interrupt_callback(c, &c, INTERRUPT_CALLBACK(on_word));
+        triggerable_enable_trigger(c);
+        TRIGGERABLE_SETUP_EVENT_VECTOR(d, event);
+        triggerable_enable_trigger(d);
+        interrupt_unmask_all();
+        TRIGGERABLE_WAIT_EVENT(event);
+    event:
+        printf("event %u\\n", (unsigned)chanend_in_word(d));
+        SELECT_RES(CASE_THEN(d, again)) {
+        again:
+            printf("select %u\\n", (unsigned)chanend_in_word(d));
+            break;
+        }
+    }
+    DECLARE_JOB(sends, (chanend_t, chanend_t));
+    void sends(chanend_t a, chanend_t b) {
+        for (unsigned i = 1; i <= 2; i++) {
+            delay_ticks(100);
+            chanend_out_word(a, i);
+            delay_ticks(100);
+            chanend_out_word(b, i);
+        }
+    }
+    int main(void) {
+        channel_t c = chan_alloc(), d = chan_alloc();
+        PAR_JOBS(PJOB(listens, (c.end_a, d.end_a)), PJOB(sends, (c.end_b, d.end_b)));
+        return 0;
+    }
+    """,
+    )
+    assert printed == "on_word 1\nevent 1\non_word 2\nselect 2\n"
+
+
+FAULT = """
+    static chanend_t waits;
+    static int *volatile nothing;
+    static void inner(void) {
+        FAULT;
+    }
+    DEFINE_INTERRUPT_CALLBACK(group, on_word, data) {
+        chanend_in_word(*(chanend_t *)data);
+        inner();
+    }
+    static void wait_here(void) {
+        chanend_in_word(waits);
+    }
+    DECLARE_JOB(listens, (chanend_t, chanend_t));
+    void listens(chanend_t c, chanend_t d) {
+        waits = d;
+        triggerable_setup_interrupt_callback(c, &c, INTERRUPT_CALLBACK(on_word));
+        triggerable_enable_trigger(c);
+        interrupt_unmask_all();
+        wait_here();
+        printf("never\\n");
+    }
+    int main(void) {
+        channel_t c = chan_alloc(), d = chan_alloc();
+        hwtimer_t t = hwtimer_alloc();
+        const xc_job_t job = {xc_run_listens, &(struct xc_job_listens){c.end_a, d.end_a}, "listens"};
+        xc_fork(1, &job);
+        delay_ticks(100);
+        chanend_out_word(c.end_b, 1);
+        hwtimer_delay(t, 100);
+        printf("main goes on\\n");
+        return 0;
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "report"),
+    [
+        ("*nothing = 1", "LOAD_STORE (5): segmentation fault at 0"),
+        (
+            "xassert(waits == 0)",
+            "ECALL (8): xassert(waits == 0) failed at program.c:8",
+        ),
+        (
+            "chan_out_word(chanend_alloc(), 5)",
+            "LINK_ERROR (1): output on chanend 0x80000502, which has no destination",
+        ),
+        (
+            "chanend_in_word(waits)",
+            "RESOURCE_DEP (9): inuint on chanend 0x80000302 while tile 0 core 1 (listens) is in inuint on it",
+        ),
+    ],
+)
+def test_a_fault_of_a_callback_halts_its_core_and_names_what_it_interrupted(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    fault: str,
+    report: str,
+) -> None:
+    assert run_c(tmp_path, HEAD + FAULT.replace("FAULT", fault)) == 0
+    assert capfd.readouterr().out == "main goes on\n"
+    inner = "isr in inner at program.c:8, called by on_word at program.c:12"
+    expected = f"{report}, {inner}, which interrupted wait_here at program.c:15"
+    assert expected in caplog.text
+
+
+def test_device_time_has_no_interrupts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = """
+    DEFINE_INTERRUPT_CALLBACK(group, on_word, data) { chanend_in_word(*(chanend_t *)data); }
+    int main(void) {
+        channel_t c = chan_alloc();
+        interrupt_unmask_all();
+        interrupt_mask_all(); // which does nothing as long as nothing can interrupt
+        triggerable_setup_interrupt_callback(c.end_a, &c.end_a, INTERRUPT_CALLBACK(on_word));
+        return 0;
+    }
+    """
+    assert run_c(tmp_path, HEAD + text, RunSettings(takes_chip_time=True)) == TRAPPED
+    assert (
+        "ECALL (8): tile 0 core 0 (main): interrupts are not there in device time; wait in a select, "
+        "in main at program.c:10"
+    ) in caplog.text
+
+
+def test_what_a_callback_prints_tells_its_core(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = """
+    DEFINE_INTERRUPT_CALLBACK(group, on_word, data) {
+        printf("%u on core %u\\n", (unsigned)chanend_in_word(*(chanend_t *)data), get_logical_core_id());
+    }
+    DECLARE_JOB(listens, (chanend_t));
+    void listens(chanend_t c) {
+        triggerable_setup_interrupt_callback(c, &c, INTERRUPT_CALLBACK(on_word));
+        triggerable_enable_trigger(c);
+        interrupt_unmask_all();
+        delay_ticks(10);
+    }
+    static void sends(chanend_t c) { chanend_out_word(c, 5); }
+    int main(void) {
+        channel_t c = chan_alloc();
+        PAR_JOBS(PJOB(sends, (c.end_b)), PJOB(listens, (c.end_a)));
+        return 0;
+    }
+    """
+    assert _output(tmp_path, capfd, text) == "5 on core 1\n"

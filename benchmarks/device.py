@@ -23,7 +23,7 @@ import numpy as np
 import trio
 
 from aisrv import digits
-from aisrv.attach.usbip.server import UsbipServer, export
+from aisrv.attach.usbip.server import Export, UsbipServer
 from aisrv.device.device import open_device
 from aisrv.values.private_directory import private_socket
 from benchmarks.echo import echo, echo_task, echo_thread, one_core
@@ -47,7 +47,7 @@ async def _device(pipe: Pipe) -> None:
     with socket.create_server(("127.0.0.1", 0)) as thread_listener, private_socket() as path:
         threading.Thread(target=echo_thread, args=(thread_listener,), daemon=True).start()
         async with open_device() as device, trio.open_nursery() as nursery:
-            server = UsbipServer([export(device.usb, BUSID)])
+            server = UsbipServer([Export(device.usb, BUSID)])
             _, usbip = await nursery.start(server.serve, "127.0.0.1", 0)
             await nursery.start(server.serve_unix, Path(path))
             listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")

@@ -22,7 +22,7 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.usbip.server import UsbipServer, export
+from aisrv.attach.usbip.server import Export, UsbipServer
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE
 from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest, aisrv_descriptors
 from aisrv.protocol.usbip import HEADER_SIZE, Submit
@@ -76,7 +76,7 @@ async def _usbip_server(nursery: trio.Nursery) -> int:
     bus = UsbBus(aisrv_descriptors())
     nursery.start_soon(usb_ep0, bus)
     nursery.start_soon(_firmware, bus)
-    _, port = await nursery.start(UsbipServer([export(bus, BUSID)]).serve, "127.0.0.1", 0)
+    _, port = await nursery.start(UsbipServer([Export(bus, BUSID)]).serve, "127.0.0.1", 0)
     return int(port)
 
 

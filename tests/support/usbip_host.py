@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.attach.usbip.server import Export, UsbipServer, export
+from aisrv.attach.usbip.server import Export, UsbipServer
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
@@ -82,7 +82,7 @@ async def served(*firmware: Firmware) -> AsyncIterator[ExportedDevices]:
             bus = UsbBus(aisrv_descriptors())
             nursery.start_soon(usb_ep0, bus)
             nursery.start_soon(after_each_reset, each, bus)
-            exports.append(export(bus, f"1-{number}", number))
+            exports.append(Export(bus, f"1-{number}", number))
         _, port = await nursery.start(UsbipServer(exports).serve, "127.0.0.1", 0)
         await wait_all_tasks_blocked()
         tasks = count_tasks()

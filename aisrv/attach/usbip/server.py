@@ -48,44 +48,50 @@ class BusPlace(NamedTuple):
 class Export(Struct):
     """A device under its bus id; one host at a time may import it."""
 
-    record: DeviceRecord
     bus: HostPort
     """The device's bus, or a port that wraps it."""
-    interfaces: bytes
-    """An `InterfaceRecord` for each."""
+    busid: str
+    """Name for hosts, such as `1-1`."""
+    number: int = 1
+    """Address on its bus."""
+    bus_number: int = 1
     imported_by: str | None = field(default=None)
     """Peer that has it; None while it is free."""
 
+    @property
+    def record(self) -> DeviceRecord:
+        """The device, as its descriptors have it now: firmware of the user's may come back with others."""
+        device, configuration = self.bus.descriptors.device, self.bus.descriptors.configuration
+        return DeviceRecord(
+            busid=self.busid,
+            path=f"/sys/devices/aisrv/{self.busid}",
+            bus_number=self.bus_number,
+            device_number=self.number,
+            vendor=device.vendor,
+            product=device.product,
+            bcd_device=device.bcd_device,
+            device_class=device.device_class,
+            device_subclass=device.device_subclass,
+            device_protocol=device.device_protocol,
+            configuration_value=configuration.value,
+            configuration_count=device.configuration_count,
+            interface_count=len(configuration.settings),
+        )
 
-def export(bus: HostPort, busid: str, number: int = 1, bus_number: int = 1) -> Export:
-    """Describe a device for export: `busid` is its name for hosts, such as `1-1`, `number` its address."""
-    device, configuration = bus.descriptors.device, bus.descriptors.configuration
-    record = DeviceRecord(
-        busid=busid,
-        path=f"/sys/devices/aisrv/{busid}",
-        bus_number=bus_number,
-        device_number=number,
-        vendor=device.vendor,
-        product=device.product,
-        bcd_device=device.bcd_device,
-        device_class=device.device_class,
-        device_subclass=device.device_subclass,
-        device_protocol=device.device_protocol,
-        configuration_value=configuration.value,
-        configuration_count=device.configuration_count,
-        interface_count=len(configuration.interfaces),
-    )
-    interfaces = b"".join(
-        bytes(InterfaceRecord(each.interface_class, each.interface_subclass, each.interface_protocol))
-        for each in configuration.interfaces
-    )
-    return Export(record, bus, interfaces)
+    @property
+    def interfaces(self) -> bytes:
+        """Records of its interfaces, each of the first setting."""
+        first = (settings[0] for settings in self.bus.descriptors.configuration.settings)
+        return b"".join(
+            bytes(InterfaceRecord(each.interface_class, each.interface_subclass, each.interface_protocol))
+            for each in first
+        )
 
 
 def export_all(buses: Sequence[HostPort]) -> list[Export]:
     """Describe devices for export, each at its `BusPlace`."""
     places = map(BusPlace.of, range(len(buses)))
-    return [export(bus, str(place), place.port, place.bus) for bus, place in zip(buses, places, strict=True)]
+    return [Export(bus, str(place), place.port, place.bus) for bus, place in zip(buses, places, strict=True)]
 
 
 class UsbipServer(StreamServer):
@@ -96,7 +102,7 @@ class UsbipServer(StreamServer):
 
     def __init__(self, exports: Sequence[Export]) -> None:
         super().__init__()
-        self.exports: Final[Mapping[str, Export]] = {each.record.busid: each for each in exports}
+        self.exports: Final[Mapping[str, Export]] = {each.busid: each for each in exports}
 
     @property
     def most_peers(self) -> int:
@@ -156,14 +162,14 @@ class UsbipServer(StreamServer):
         return found
 
     async def _serve_import(self, stream: PeerStream, exported: Export, peer: str) -> None:
-        logger.info("USB/IP peer %s imported %s", peer, exported.record.busid)
+        logger.info("USB/IP peer %s imported %s", peer, exported.busid)
         exported.bus.reset()
         try:
             await Connection(stream.socket, exported.bus, exported.record.devid, self.turns).run()
         finally:
             exported.bus.reset()
             exported.imported_by = None
-            logger.info("USB/IP peer %s released %s", peer, exported.record.busid)
+            logger.info("USB/IP peer %s released %s", peer, exported.busid)
 
 
 async def _receive(stream: PeerStream, size: int) -> bytes | None:

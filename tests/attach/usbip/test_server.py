@@ -7,7 +7,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.usbip import server as usbip_server
-from aisrv.attach.usbip.server import UsbipServer, export
+from aisrv.attach.usbip.server import Export, UsbipServer
 from aisrv.protocol.usb_descriptors import (
     ConfigurationDescriptor,
     Descriptors,
@@ -72,13 +72,32 @@ async def test_device_list_has_every_interface() -> None:
     )
     bus = UsbBus(Descriptors(DeviceDescriptor(), ConfigurationDescriptor(interfaces=interfaces)))
     async with trio.open_nursery() as nursery:
-        address = await nursery.start(UsbipServer([export(bus, "2-1")]).serve, "127.0.0.1", 0)
+        address = await nursery.start(UsbipServer([Export(bus, "2-1")]).serve, "127.0.0.1", 0)
         host = UsbipHost(await trio.open_tcp_stream(*address))
         await host.stream.send_all(REQUEST_LIST)
         answer = await host.leave()
         assert answer[12 + 312 - 1 :] == b"\x02" + bytes.fromhex("ffffff00 03010200")
         UsbipHost.close_all()
         nursery.cancel_scope.cancel()
+
+
+async def test_an_interface_with_several_settings_is_one() -> None:
+    interfaces = (
+        InterfaceDescriptor(number=0, alternate=0, interface_class=1),
+        InterfaceDescriptor(number=0, alternate=1, interface_class=2),
+        InterfaceDescriptor(number=1, alternate=0, interface_class=3),
+    )
+    bus = UsbBus(Descriptors(DeviceDescriptor(), ConfigurationDescriptor(interfaces=interfaces)))
+    exported = Export(bus, "1-1")
+    assert exported.record.interface_count == 2
+    assert exported.interfaces == bytes.fromhex("01ffff00 03ffff00")
+
+
+async def test_a_device_is_exported_as_its_descriptors_are_now() -> None:
+    bus = UsbBus(Descriptors())
+    exported = Export(bus, "1-1")
+    bus.descriptors = Descriptors(DeviceDescriptor(product=7))
+    assert exported.record.product == 7
 
 
 async def test_import_after_device_lists_on_one_connection() -> None:
@@ -242,7 +261,7 @@ async def test_port_that_is_taken() -> None:
 
 
 async def test_server_that_stops_lets_go_of_its_devices() -> None:
-    exported = export(UsbBus(Descriptors()), "1-1")
+    exported = Export(UsbBus(Descriptors()), "1-1")
     async with trio.open_nursery() as nursery:
         address = await nursery.start(UsbipServer([exported]).serve, "127.0.0.1", 0)
         host = UsbipHost(await trio.open_tcp_stream(*address))

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 from aisrv.protocol.commands import FrameRegion, RegisterWrite, Status
+from aisrv.protocol.i2c import I2cDevice, I2cNak
 from aisrv.sensors.acquire_channel import (
     FRAME,
     LARGEST_IMAGE,
@@ -21,7 +22,7 @@ from aisrv.sensors.acquire_channel import (
     answer_command,
     receive_command,
 )
-from aisrv.sensors.i2c import I2cBus, I2cDevice, I2cNak
+from aisrv.sensors.i2c import I2cBus
 from aisrv.sensors.image.frame import FrameSource, RawFrame, SourceError
 from aisrv.sensors.image.image_path import check_region
 from aisrv.values.activity import Activity

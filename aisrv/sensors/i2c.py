@@ -6,25 +6,10 @@ START_ACQUIRE_SET_I2C). Every access is logged by `aisrv.sensors.i2c`.
 
 import logging
 from collections.abc import Sequence
-from typing import Protocol
+
+from aisrv.protocol.i2c import LAST_ADDRESS, I2cDevice, I2cNak
 
 logger = logging.getLogger(__name__)
-
-
-class I2cNak(Exception):
-    """An access without an acknowledge; the message says to what."""
-
-
-class I2cDevice(Protocol):
-    """A device on the bus. Both methods raise I2cNak for a register that the device does not acknowledge."""
-
-    @property
-    def address(self) -> int:
-        """Seven-bit address."""
-
-    def write(self, register: int, value: int) -> None: ...
-
-    def read(self, register: int) -> int: ...
 
 
 class I2cBus:
@@ -35,7 +20,7 @@ class I2cBus:
         if len(self._devices) < len(devices):
             raise ValueError("two devices on an I2C bus have one address")
         for address in self._devices:
-            if not 0 <= address <= 0x7F:
+            if not 0 <= address <= LAST_ADDRESS:
                 raise ValueError(f"I2C address 0x{address:02x} has more than seven bits")
 
     def write(self, address: int, register: int, value: int) -> None:

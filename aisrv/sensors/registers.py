@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from aisrv.sensors.i2c import I2cNak
+from aisrv.protocol.i2c import I2cNak
 from aisrv.sensors.image.frame import Encoding, RawFrame
 
 Color = tuple[int, int, int]

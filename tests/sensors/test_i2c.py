@@ -4,7 +4,8 @@ import logging
 
 import pytest
 
-from aisrv.sensors.i2c import I2cBus, I2cNak
+from aisrv.protocol.i2c import I2cNak
+from aisrv.sensors.i2c import I2cBus
 from aisrv.sensors.registers import Gc2145, GenericSensor
 
 

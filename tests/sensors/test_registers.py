@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aisrv.protocol.commands import FrameRegion
-from aisrv.sensors.i2c import I2cNak
+from aisrv.protocol.i2c import I2cNak
 from aisrv.sensors.image.frame import Encoding, RawFrame, frame_size
 from aisrv.sensors.image.image_path import ImagePath
 from aisrv.sensors.registers import (

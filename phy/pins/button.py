@@ -1,0 +1,77 @@
+"""A push button on a pin, which it pulls to its level while it is pressed, with the bounces of a contact."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from aisrv.xcore.clock import TICKS_PER_SECOND
+from aisrv.xcore.pin import LOW, Pin, Pull, Z
+from phy.pins.driver import PinDriver
+
+
+class Button:
+    """A button between the pin and ground, or the supply, with a resistor the other way."""
+
+    def __init__(
+        self,
+        name: str,
+        pin: Pin,
+        *,
+        active: int = LOW,
+        presses: Sequence[float] = (),
+        hold: float = 0.1,
+        bounces: Sequence[int] = (),
+    ) -> None:
+        """Be pressed `hold` seconds long at each of the times, in seconds from the start; times ascend.
+
+        `bounces` are the lengths in ticks of contact and gap in turn before the contact stays.
+        """
+        self.name: Final = name
+        self._pin = pin
+        self._active = active
+        self._presses = presses
+        self._hold = hold
+        self._bounces = bounces
+        self._driver = PinDriver(name)
+        self._steady_from = 0
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether it is pressed now."""
+        return self._pin.is_driven(self._driver)
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Be pressed at the times, until cancelled."""
+        self._pin.pull = Pull.UP if self._active == LOW else Pull.DOWN
+        start = self._pin.runtime.clock.ticks()
+        task_status.started()
+        try:
+            for seconds in self._presses:
+                tick = start + round(seconds * TICKS_PER_SECOND)
+                await self._pin.until(tick)
+                self.press()
+                await self._pin.until(tick + round(self._hold * TICKS_PER_SECOND))
+                self.release()
+            await trio.sleep_forever()
+        finally:
+            self._pin.withdraw(self._driver)
+            self._pin.release(self._driver)
+
+    def press(self) -> None:
+        """Press it from now on."""
+        self._move(self._active)
+
+    def release(self) -> None:
+        """Release it from now on."""
+        self._move(Z)
+
+    def _move(self, level: int) -> None:
+        """Have a level from now on, after the bounces."""
+        now = self._pin.runtime.clock.ticks()
+        self._pin.withdraw(self._driver, now - 1)
+        tick, other = now, self._active if level == Z else Z
+        for at, length in enumerate(self._bounces):
+            self._pin.drive(level if at % 2 == 0 else other, self._driver, tick)
+            tick += length
+        self._pin.drive(level, self._driver, tick)

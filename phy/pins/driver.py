@@ -1,0 +1,11 @@
+"""What drives the pins of a peripheral."""
+
+from msgspec import Struct
+
+
+class PinDriver(Struct, frozen=True, eq=False):
+    """A driver of pins, by the name that messages give it."""
+
+    name: str
+    open_drain: bool = False
+    """Whether it drives 0 alone, and leaves 1 to a pull-up."""

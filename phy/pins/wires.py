@@ -1,0 +1,139 @@
+"""The changes of several pins in their order, for a peripheral that waits on all of them.
+
+A filter may leave out spikes, as the inputs of I2C devices do.
+"""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+import trio
+
+from aisrv.xcore.pin import HIGH, Pin
+from aisrv.xcore.waiter import Waiter
+
+_KEEP_EVERY: Final = 32
+"""Changes after which the pins are told that their past before is not wanted any more."""
+
+
+class Change(NamedTuple):
+    """A pin that has changed."""
+
+    tick: int
+    wire: int
+    """Place among the pins that are watched."""
+    level: int
+    """0 or 1; one that two drivers disagree about counts as 0."""
+
+
+class Wires:
+    """Pins that are watched within a block, from the present tick on.
+
+    A pulse shorter than `spike` ticks is no change: `on_spike` is called with its tick and pin. Every change
+    is told `spike` ticks late then.
+    """
+
+    def __init__(
+        self, *pins: Pin, spike: int = 0, on_spike: Callable[[int, int], object] | None = None
+    ) -> None:
+        self._pins = pins
+        self._spike = spike
+        self._on_spike = on_spike
+        self._clock = pins[0].runtime.clock
+        self._waiter: Waiter[None] = Waiter()
+        self._tick = now = self._clock.ticks()
+        self._seen = [_level(pin, now) for pin in pins]
+        self._since = [now] * len(pins)
+        self.levels: Final = list(self._seen)
+        """The level of each pin after the last change that was told."""
+        self._told = 0
+
+    def __enter__(self) -> Self:
+        for pin in self._pins:
+            pin.listen(self)
+            pin.keep(self, self._tick)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for pin in self._pins:
+            pin.stop_listening(self)
+            pin.forget(self)
+
+    def pin_changed(self, pin: Pin, tick: int) -> None:  # noqa: ARG002 - as in PinListener
+        """Look again: a pin has other changes than before."""
+        self._waiter.wake(None)
+
+    async def change(self, until: int | None = None) -> Change | None:
+        """Wait for the next change; None where none is told up to tick `until`, at which that returns."""
+        while True:
+            raw, told = self._next_raw(), self._next_told()
+            event = min((each for each in (raw, told) if each is not None), default=None)
+            if until is not None and (event is None or event > until):
+                event = until
+            now = self._clock.ticks()
+            if event is None or event > now:
+                await self._sleep(event)
+            elif told is not None and told <= event:
+                return await self._tell()
+            elif raw == event:
+                self._see(event)
+            else:
+                await trio.lowlevel.checkpoint()
+                return None
+
+    def _next_raw(self) -> int | None:
+        """Return the tick of the next change of a pin, as far as is known."""
+        found: int | None = None
+        for pin, level in zip(self._pins, self._seen, strict=True):
+            if _level(pin, self._tick) != level:
+                return self._tick
+            after = pin.next_change(self._tick)
+            while after is not None and _level(pin, after) == level:
+                after = pin.next_change(after)
+            if after is not None and (found is None or after < found):
+                found = after
+        return found
+
+    def _next_told(self) -> int | None:
+        """Return the tick at which a change has lasted long enough."""
+        return min((self._since[wire] + self._spike for wire in self._waiting()), default=None)
+
+    def _waiting(self) -> list[int]:
+        return [wire for wire, level in enumerate(self._seen) if level != self.levels[wire]]
+
+    def _see(self, tick: int) -> None:
+        """Take one change of a pin."""
+        self._tick = tick
+        for wire, pin in enumerate(self._pins):
+            if (level := _level(pin, tick)) != self._seen[wire]:
+                self._seen[wire] = level
+                if level != self.levels[wire]:
+                    self._since[wire] = tick
+                elif self._spike and self._on_spike is not None:
+                    self._on_spike(self._since[wire], wire)
+                return
+
+    async def _tell(self) -> Change:
+        wire = min(self._waiting(), key=self._since.__getitem__)
+        if self._told % _KEEP_EVERY:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            await trio.lowlevel.checkpoint()
+            for pin in self._pins:
+                pin.keep(self, self._tick)
+        self.levels[wire] = self._seen[wire]
+        self._told += 1
+        return Change(self._since[wire], wire, self.levels[wire])
+
+    async def _sleep(self, tick: int | None) -> None:
+        if tick is None:
+            await self._waiter.wait()
+            return
+        with trio.move_on_at(self._clock.deadline(tick)):
+            await self._waiter.wait()
+
+
+def _level(pin: Pin, tick: int) -> int:
+    return int(pin.value(tick) == HIGH)

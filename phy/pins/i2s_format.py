@@ -71,4 +71,4 @@ def write_wav(path: Path, sound: Sound) -> None:
         file.setsampwidth(size)
         file.setframerate(sound.rate)
         file.writeframes(data)
-    write_whole(path, (content.getbuffer(),))
+    write_whole(path, (content.getvalue(),))

@@ -123,9 +123,9 @@ def test_a_library_that_the_platform_does_not_load_is_refused(
 
 
 def test_a_library_that_lacks_a_function_is_refused(library: bytes, tmp_path: Path, check: Checking) -> None:
-    renamed = library.replace(b"aisrv_team_end\0", b"aisrv_team_fin\0")
+    renamed = library.replace(b"aisrv_team_leave\0", b"aisrv_team_parts\0")
     wrong = complaint(check, write_wheel(tmp_path, PLATFORM, ("_kernels.so", renamed)))
-    assert wrong == "the library lacks aisrv_team_end"
+    assert wrong == "the library lacks aisrv_team_leave"
 
 
 def test_a_library_of_another_source_is_refused(made: Path, tmp_path: Path, check: Checking) -> None:

@@ -6,6 +6,7 @@ Source: "Speed of the INT8 kernels".
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -13,8 +14,9 @@ from aisrv.kernels.backend import Kernel, TableBackend
 from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native import convolution, elementwise, int16_elementwise, recurrent
 from aisrv.kernels.backends.native.formats import INT8_TARGETS, INT16_TARGETS, Target
-from aisrv.kernels.backends.native.library import NativeError, Team, Variant, load
+from aisrv.kernels.backends.native.library import NativeError, Variant, load
 from aisrv.kernels.backends.native.steps import NativeKernel, Step
+from aisrv.kernels.backends.native.team import Team
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.params import INT8, INT16, Buffer, PadParams
 from aisrv.kernels.recurrent import LstmParams, SvdfParams
@@ -66,6 +68,8 @@ class NativeBackend(TableBackend):
 
     def _layers(self, targets: Mapping[Variant, Target]) -> dict[str, Callable[..., Step]]:
         target = targets.get(self.variant)
+        if target is not None:
+            target = replace(target, threads=self._team.threads)
         functions = convolution.conv2d, convolution.depthwise_conv2d, convolution.fully_connected
         return {
             function.__name__: _of_numpy if target is None else partial(function, target=target)

@@ -26,7 +26,8 @@ from aisrv.kernels.backends.native.pictures import (
 from aisrv.kernels.backends.native.rescaling import LANES, is_plain
 from aisrv.kernels.backends.native.steps import Step, aligned, make_step
 from aisrv.kernels.backends.native.sums import Layer, Multipliers, layer_sums
-from aisrv.kernels.backends.native.tiles import choose_groups, chunk_pixels
+from aisrv.kernels.backends.native.team import ITEMS_PER_THREAD
+from aisrv.kernels.backends.native.tiles import choose_groups, chunk_pixels, shared_chunk
 from aisrv.kernels.params import INT16, Conv2dParams, DepthwiseConv2dParams, FullyConnectedParams
 from aisrv.kernels.windows import conv_spans, overlapping_taps
 
@@ -113,6 +114,9 @@ def _tiled(
         table.append((group.pixels, group.blocks, group.first_block, at))
         at += part.nbytes
     packed, order = aligned(np.concatenate(parts)), np.array(table, np.int64)
+    chunk = chunk_pixels(groups, pixel_bytes * np.dtype(format_.element).itemsize)
+    if target.threads > 1:
+        chunk = shared_chunk(groups, chunk, len(pixels), ITEMS_PER_THREAD * target.threads)
     ends = [(offset, offset + format_.padded(length)) for offset, length in sums.segments]
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant, target.elements)
     is_int16 = target.elements is INT16
@@ -121,6 +125,7 @@ def _tiled(
         "convolution",
         len(pixels) * weights.size,
         (*source.keep_alive, *sums.keep_alive),
+        items=-(-len(pixels) // chunk) * len(groups),
         picture=source.picture,
         wide=sums.wide,
         input=source.address,
@@ -134,7 +139,7 @@ def _tiled(
         segment_count=len(sums.segments),
         group_count=len(groups),
         channels=channels,
-        chunk=chunk_pixels(groups, pixel_bytes * np.dtype(format_.element).itemsize),
+        chunk=chunk,
         plain=is_plain(sums.rescaling),
         extreme=sums.are_wide if is_int16 else bool((weights == INT8_MIN).any()),
         low=bounds.low,

@@ -7,8 +7,9 @@ import numpy.typing as npt
 
 from aisrv.kernels import arithmetic
 from aisrv.kernels.arithmetic import Bounds, Rounding
-from aisrv.kernels.backends.native.library import Library, Team, Variant
+from aisrv.kernels.backends.native.library import Library, Variant
 from aisrv.kernels.backends.native.steps import NativeKernel, Step, make_step
+from aisrv.kernels.backends.native.team import Team
 from aisrv.kernels.backends.numpy.elementwise import INT8_OF_BYTES, pair_table, products, sums
 from aisrv.kernels.backends.numpy.words import Numbers
 from aisrv.kernels.params import (
@@ -28,6 +29,10 @@ Bytes: TypeAlias = Buffer | npt.NDArray[Any]
 
 MOST_TAPS: Final = {INT8: 1 << 16, INT16: 1 << 8}
 """Taps of an average pool whose quotients are exact in float32."""
+
+_BYTE_WORK: Final = 16
+"""Work of a byte of ADD, or of a pool's window, in multiply-accumulates."""
+_LINE_BYTES: Final = 64
 
 _BYTES: Final = np.arange(256, dtype=np.uint8)
 
@@ -78,8 +83,16 @@ def _line(params: ElementwiseAddParams, table: npt.NDArray[np.int8]) -> _Line | 
 
 
 def _addition(line: _Line, first: Bytes, second: Bytes, output: Bytes) -> Step:
-    buffers: dict[str, Any] = {"first": first, "second": second, "output": output, "count": len(output)}
-    return make_step("ADDITION", "addition", **buffers, **line._asdict())
+    count = len(output)
+    buffers: dict[str, Any] = {"first": first, "second": second, "output": output, "count": count}
+    return make_step(
+        "ADDITION",
+        "addition",
+        count * _BYTE_WORK,
+        items=-(-count // _LINE_BYTES),
+        **buffers,
+        **line._asdict(),
+    )
 
 
 def _equals(line: _Line, table: npt.NDArray[np.int8], variant: Variant, library: Library) -> bool:
@@ -123,9 +136,12 @@ def _pool(params: PoolParams, kind: str, elements: ElementType) -> Step:
     bounds: Bounds = arithmetic.activation_bounds(params.activation, params.output_quant, elements)
     down, across = pool_windows(params)
     batches, height, width, channels = params.input_shape
+    taps = min(params.filter_h, height) * min(params.filter_w, width)
     return make_step(
         f"{kind}_INT16" if elements is INT16 else kind,
         "pool",
+        len(params.output) * taps * _BYTE_WORK,
+        items=batches * down.outputs,
         input=params.input,
         output=params.output,
         batches=batches,
@@ -175,6 +191,7 @@ def pad(params: PadParams) -> Step:
         "PADDING",
         "padding",
         len(params.output),
+        items=batches * params.output_shape[1],
         input=params.input,
         output=params.output,
         batches=batches,

@@ -53,6 +53,8 @@ class Target:
     """Whether depthwise kernels interleave two rows."""
     has_3x3: bool = False
     """Whether there is a kernel for depthwise windows of 3x3."""
+    threads: int = 1
+    """Threads that share a step."""
 
     def reads(self, length: int) -> bool:
         """Tell whether segments of a length can be read from an input itself."""

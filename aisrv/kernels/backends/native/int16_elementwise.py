@@ -1,6 +1,6 @@
 """ADD, MUL and SOFTMAX of int16 as steps of the library."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -9,11 +9,13 @@ from aisrv.kernels import arithmetic, int16
 from aisrv.kernels.arithmetic import INT32_MAX, INT32_MIN, Multiplier, multiply_twice_rounded
 from aisrv.kernels.backends.native.library import Variant
 from aisrv.kernels.backends.native.recurrent import pack_factors
-from aisrv.kernels.backends.native.rescaling import repeated_rescaling
+from aisrv.kernels.backends.native.rescaling import LANES, repeated_rescaling
 from aisrv.kernels.backends.native.steps import Step, make_step
 from aisrv.kernels.int16 import ADD_LEFT_SHIFT
 from aisrv.kernels.params import INT16, ElementwiseAddParams, MulParams, SoftmaxParams
 
+_WORK: Final = 16
+"""Work of an element, in multiply-accumulates."""
 _MOST_CLASSES = 1 << 16
 """Classes of a softmax whose exponentials have a sum of 31 bits."""
 
@@ -73,6 +75,8 @@ def _pairs(
     return make_step(
         kind,
         "int16_pairs",
+        len(params.output) * _WORK,
+        items=-(-len(params.output) // LANES),
         **buffers,
         rescaling=np.zeros(0, np.int32) if rescaling is None else rescaling,
         factors=pack_factors(multipliers),

@@ -3,7 +3,7 @@
    Bit for bit what TensorFlow Lite Micro computes: sums of products in int32, rescaled with two roundings. Python
    prepares everything (packed weights, tables of offsets, constants of the rescaling) and proves that no number here
    leaves its range, but for recurrent layers, where words wrap; a run is a list of steps. Nothing here allocates,
-   fails or keeps state, but for the threads of a team. Source: "Speed of the INT8 kernels".
+   fails or keeps state, but for the team of threads (team.h). Source: "Speed of the INT8 kernels".
 
    Words used here and in kernels.h:
      block      16 output channels, the lanes of a register of 512 bits
@@ -16,9 +16,6 @@
 #include "kernels.h"
 #include "processor.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -443,123 +440,4 @@ EXPORT void aisrv_run(const struct step *steps, int64_t count) {
     }
 }
 
-/* Teams: the calling thread, and others that help where there are pieces left to take.
-
-   A ticket has the number of a phase, how many pieces it has, and the next to take: 32, 16 and 16 bits. Who raises it
-   has taken that piece, and the phase lasts until the piece is done. The caller waits for pieces that were taken, never
-   for a thread to come: on a busy machine it computes all of them itself. */
-
-enum { SPINS = 2000 };
-
-struct team {
-    uint64_t ticket;
-    int64_t done; /* pieces of the present phase */
-    run_function run;
-    const void *arguments;
-    int64_t jobs; /* lists of steps that were given out */
-    int working;  /* whether one of them is being run */
-    int stop;
-    pthread_mutex_t lock;
-    pthread_cond_t given;
-    int64_t threads;
-    pthread_t helpers[];
-};
-
-static void pause_thread(int64_t spins) {
-#if defined(__x86_64__)
-    if (spins < SPINS) {
-        __builtin_ia32_pause();
-        return;
-    }
-#endif
-    if (spins >= SPINS) sched_yield();
-}
-
-/* Take a piece and compute it; 0 where there is none left. */
-static int help(struct team *team) {
-    uint64_t ticket = __atomic_load_n(&team->ticket, __ATOMIC_ACQUIRE);
-    const struct share share = {ticket & 0xFFFF, ticket >> 16 & 0xFFFF};
-    if (share.piece >= share.pieces) return 0;
-    /* Where this succeeds the phase has not changed since, and what it consists of stays until the piece is done. */
-    if (__atomic_compare_exchange_n(&team->ticket, &ticket, ticket + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-        team->run(team->arguments, &share);
-        __atomic_add_fetch(&team->done, 1, __ATOMIC_RELEASE);
-    }
-    return 1;
-}
-
-static void run_phase(struct team *team, run_function run, const void *arguments, int64_t pieces) {
-    if (pieces == 1) {
-        const struct share whole = {0, 1};
-        run(arguments, &whole);
-        return;
-    }
-    team->run = run;
-    team->arguments = arguments;
-    team->done = 0;
-    const uint64_t phase = (team->ticket >> 32) + 1;
-    __atomic_store_n(&team->ticket, phase << 32 | (uint64_t)pieces << 16, __ATOMIC_RELEASE);
-    while (help(team)) {}
-    for (int64_t spins = 0; __atomic_load_n(&team->done, __ATOMIC_ACQUIRE) < pieces; spins++) pause_thread(spins);
-}
-
-static void *work(void *argument) {
-    struct team *team = argument;
-    for (int64_t seen = 0;;) {
-        pthread_mutex_lock(&team->lock);
-        while (team->jobs == seen && !team->stop) pthread_cond_wait(&team->given, &team->lock);
-        seen = team->jobs;
-        const int stop = team->stop;
-        pthread_mutex_unlock(&team->lock);
-        if (stop) return NULL;
-        for (int64_t spins = 0; __atomic_load_n(&team->working, __ATOMIC_ACQUIRE);)
-            if (help(team))
-                spins = 0;
-            else
-                pause_thread(spins++);
-    }
-}
-
-static void end_team(struct team *team, int64_t started) {
-    pthread_mutex_lock(&team->lock);
-    team->stop = 1;
-    pthread_cond_broadcast(&team->given);
-    pthread_mutex_unlock(&team->lock);
-    for (int64_t i = 0; i < started; i++) pthread_join(team->helpers[i], NULL);
-    pthread_cond_destroy(&team->given);
-    pthread_mutex_destroy(&team->lock);
-    free(team);
-}
-
-/* Start all threads but the calling one; NULL where the system has not so many. */
-EXPORT struct team *aisrv_team_start(int64_t threads) {
-    struct team *team = calloc(1, sizeof(struct team) + (size_t)threads * sizeof(pthread_t));
-    if (!team) return NULL;
-    team->threads = threads;
-    pthread_mutex_init(&team->lock, NULL);
-    pthread_cond_init(&team->given, NULL);
-    for (int64_t i = 0; i < threads - 1; i++)
-        if (pthread_create(&team->helpers[i], NULL, work, team)) {
-            end_team(team, i);
-            return NULL;
-        }
-    return team;
-}
-
-/* Run steps in order, each shared by the team; for one caller at a time. */
-EXPORT void aisrv_team_run(struct team *team, const struct step *steps, int64_t count) {
-    pthread_mutex_lock(&team->lock);
-    team->jobs++;
-    __atomic_store_n(&team->working, 1, __ATOMIC_RELEASE);
-    pthread_cond_broadcast(&team->given);
-    pthread_mutex_unlock(&team->lock);
-    for (int64_t i = 0; i < count; i++) {
-        const run_function *run = RUN[steps[i].variant][steps[i].kind];
-        for (int phase = 0; phase < 2; phase++)
-            if (run[phase]) run_phase(team, run[phase], steps[i].arguments, steps[i].pieces);
-    }
-    __atomic_store_n(&team->working, 0, __ATOMIC_RELEASE);
-}
-
-/* End the threads of a team that runs nothing. */
-EXPORT void aisrv_team_end(struct team *team) { end_team(team, team->threads - 1); }
+#include "team.h"

@@ -1,4 +1,4 @@
-"""The compiled library: where it is, what this processor can run of it, and the threads that run it.
+"""The compiled library: where it is, and what this processor can run of it.
 
 It is an optional part of the installation: `load` says why there is none, or what the processor lacks.
 """
@@ -8,7 +8,7 @@ import enum
 import functools
 import os
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from aisrv.kernels.errors import KernelError
@@ -24,10 +24,6 @@ SOURCES: Final = tuple(sorted(path.relative_to(FOLDER).as_posix() for path in FO
 VARIABLE: Final = "AISRV_NATIVE_VARIANT"
 """Holds this process to one variant."""
 
-_PIECE_WORK: Final = 1 << 18
-"""Multiply-accumulates of a piece at least: about a microsecond."""
-_PIECES_PER_THREAD: Final = 4
-"""So that a thread that comes late leaves more to the others."""
 _BUILD: Final = "install aisrv again to compile it, in a checkout with `pip install -e .`"
 
 
@@ -103,11 +99,12 @@ def load() -> Library:
     )
     # No types of arguments: converting them would take longer than some networks. Callers pass C's values.
     functions.aisrv_run.restype = None
-    functions.aisrv_team_start.argtypes = (ctypes.c_int64,)
-    functions.aisrv_team_start.restype = ctypes.c_void_p
     functions.aisrv_team_run.restype = None
-    functions.aisrv_team_end.argtypes = (ctypes.c_void_p,)
-    functions.aisrv_team_end.restype = None
+    functions.aisrv_team_join.argtypes = (ctypes.c_int64,)
+    functions.aisrv_team_leave.restype = None
+    functions.aisrv_team_forked.restype = None
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=functions.aisrv_team_forked)
     return Library(functions, variants)
 
 
@@ -122,34 +119,3 @@ def held(variants: tuple[Variant, ...], name: str | None) -> tuple[Variant, ...]
     if not found:
         raise NativeError(f"this processor has no {name}")
     return found
-
-
-class Team:
-    """The threads that run steps of a variant: the calling one, and others until the team is dropped."""
-
-    def __init__(self, library: Library, variant: Variant, threads: int = 1) -> None:
-        """Start all threads but the calling one; NativeError where the system has not so many."""
-        self.variant: Final = variant
-        self._functions: Final = library.functions
-        self._threads: Final = threads
-        self._team: int | None = None
-        if threads > 1:
-            self._team = self._functions.aisrv_team_start(threads)
-            if self._team is None:
-                raise NativeError(f"the system does not start {threads} threads")
-
-    def pieces(self, work: int) -> int:
-        """Cut so many multiply-accumulates into pieces that are worth a thread's while."""
-        return max(1, min(work // _PIECE_WORK, self._threads * _PIECES_PER_THREAD))
-
-    @property
-    def call(self) -> tuple[Any, ...]:
-        """The function that runs steps, and its arguments before these."""
-        if self._team is None:
-            return (self._functions.aisrv_run,)
-        return self._functions.aisrv_team_run, ctypes.c_void_p(self._team)
-
-    def __del__(self) -> None:
-        """End the threads."""
-        if getattr(self, "_team", None) is not None:
-            self._functions.aisrv_team_end(self._team)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from aisrv.kernels import checks
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.native.library import HEADER, Team, Variant, read_source
+from aisrv.kernels.backends.native.library import HEADER, Variant, read_source
+from aisrv.kernels.backends.native.team import Team
 
 CACHE_LINE: Final = 64
 """Bytes: loads of a whole register that cross a line take twice as long."""
@@ -77,13 +78,20 @@ class Step:
     keep_alive: tuple[object, ...]
     work: int = 0
     """Multiply-accumulates, or what takes as long."""
+    items: int = 1
+    """Parts that threads may share, as the kind's function counts them."""
 
 
 def make_step(
-    kind: str, name: str, work: int = 0, keep_alive: tuple[object, ...] = (), **values: object
+    kind: str,
+    name: str,
+    work: int = 0,
+    keep_alive: tuple[object, ...] = (),
+    items: int = 1,
+    **values: object,
 ) -> Step:
     """Make a step of a kind, with the structure of a name filled as `structure` does."""
-    return Step(kind, structure(name, **values), (*keep_alive, *values.values()), work)
+    return Step(kind, structure(name, **values), (*keep_alive, *values.values()), work, items)
 
 
 class NativeKernel(functools.partial[None]):
@@ -98,19 +106,17 @@ class NativeKernel(functools.partial[None]):
     def __new__(cls, team: Team, steps: Sequence[Step]) -> Self:
         """Join steps."""
         structure = STRUCTURES["step"]
+        pieces = [team.pieces(step.work, step.items) for step in steps]
         array = (structure * len(steps))(
             *(
-                structure(
-                    VARIANTS[team.variant],
-                    KINDS[step.kind],
-                    ctypes.addressof(step.arguments),
-                    team.pieces(step.work),
-                )
-                for step in steps
+                structure(VARIANTS[team.variant], KINDS[step.kind], ctypes.addressof(step.arguments), count)
+                for step, count in zip(steps, pieces, strict=True)
             )
         )
         # Values of ctypes need no conversion at each call.
-        kernel = super().__new__(cls, *team.call, ctypes.byref(array), ctypes.c_int64(len(steps)))
+        kernel = super().__new__(
+            cls, *team.call(shared=max(pieces) > 1), ctypes.byref(array), ctypes.c_int64(len(steps))
+        )
         kernel.team, kernel.steps = team, tuple(steps)
         return kernel
 

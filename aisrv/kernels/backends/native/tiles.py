@@ -82,3 +82,12 @@ def chunk_pixels(groups: tuple[Group, ...], pixel_bytes: int) -> int:
     if common > _LARGEST_COMMON_CHUNK:
         common = max(group.pixels for group in groups)
     return common * max(1, _CHUNK_BYTES // max(1, pixel_bytes * common))
+
+
+def shared_chunk(groups: tuple[Group, ...], chunk: int, pixels: int, items: int) -> int:
+    """Halve a chunk of pixels until threads share so many items; one tile is the least."""
+    tile = max(group.pixels for group in groups)
+    chunk = min(chunk, pixels)
+    while chunk > tile and -(-pixels // chunk) * len(groups) < items:
+        chunk = max(1, chunk // 2 // tile) * tile
+    return chunk

@@ -2,6 +2,7 @@
 
 import pytest
 
+from aisrv.kernels.backends.native import team
 from aisrv.kernels.backends.native.formats import INT8_TARGETS
 from aisrv.kernels.backends.native.library import Variant
 from tests.support.native import VARIANTS, need_variant
@@ -16,3 +17,10 @@ def variant(request: pytest.FixtureRequest) -> Variant:
 def multiplying(request: pytest.FixtureRequest) -> Variant:
     """A variant that computes convolutions itself."""
     return need_variant(request.param)
+
+
+@pytest.fixture
+def shared_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that threads share however small they are, with as many helpers as are asked for."""
+    monkeypatch.setattr(team, "usable_cores", lambda: 64)
+    monkeypatch.setattr(team, "PIECE_WORK", 64)

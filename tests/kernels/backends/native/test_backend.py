@@ -412,8 +412,9 @@ def test_network_is_one_call(name: str, multiplying: Variant) -> None:
     assert isinstance(whole, NativeKernel)
 
 
-@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.usefixtures("shared_steps")
 def test_threads_change_nothing(name: str, threads: int, variant: Variant) -> None:
     model = network(name)
     alone, together = load_network(model, native(variant)), load_network(model, native(variant, threads))

@@ -107,7 +107,8 @@ def test_layers_are_of_words_and_wide(code: int, multiplying: Variant) -> None:
     assert 5 <= wide <= 30
 
 
-@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("threads", [2, 3, 8])
+@pytest.mark.usefixtures("shared_steps")
 def test_threads_change_nothing(threads: int, variant: Variant) -> None:
     for code in METHODS:
         for seed in range(3):

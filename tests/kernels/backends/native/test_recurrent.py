@@ -89,6 +89,7 @@ def test_sums_that_wrap() -> None:
     [(lstm(units=33, steps=9), (2, 9, 4)), (svdf(units=40, rank=3), (1, 6))],
     ids=["lstm", "svdf"],
 )
+@pytest.mark.usefixtures("shared_steps")
 def test_threads_change_no_bit(model: bytes, shape: tuple[int, ...]) -> None:
     inputs = [random_int8(shape, 5)]
     alone, together = (loaded(model, native_backend(threads)) for threads in (1, 3))

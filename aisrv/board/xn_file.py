@@ -9,12 +9,10 @@ entities to expand, are refused.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
-from xml.etree.ElementTree import Element, TreeBuilder
-from xml.parsers import expat
+from xml.etree.ElementTree import Element
 
 from aisrv.board import (
     DEFAULT_ARENA,
@@ -32,13 +30,12 @@ from aisrv.board import (
 from aisrv.values.settings.errors import SettingsError
 from aisrv.values.settings.size import KIB
 from aisrv.values.settings.toml_file import read_bounded
+from aisrv.values.untrusted_xml import XmlError, parse_xml
 from flash_server.chip.part import MX25R6435F, PARTS, SECTOR_ERASE, Erase, FlashPart
 from flash_server.errors import FlashError
 
 LARGEST_FILE: Final = 256 * KIB
 """Bytes; the files of XMOS's boards have some thousands."""
-DEEPEST: Final = 32
-"""Elements within each other; the files of XMOS's boards have about eight."""
 REFERENCE_CLOCK: Final = 100_000_000
 """Hertz of the reference clock that all timers here count."""
 FLASH_CLASSES: Final = ("spiflash", "sqiflash", "qspiflash")
@@ -61,8 +58,8 @@ def read_xn(path: Path) -> Board:
 def parse_xn(data: bytes, name: str = "board.xn") -> Board:
     """Read a board from the `data` of an `.xn` file that messages call `name`. Raises BoardFileError."""
     try:
-        network, lines = _parse_xml(data)
-    except _XmlError as error:
+        network, lines = parse_xml(data)
+    except XmlError as error:
         raise BoardFileError(f"{name}:{error.line}: {error}") from None
     try:
         board = _board(network)
@@ -74,64 +71,12 @@ def parse_xn(data: bytes, name: str = "board.xn") -> Board:
     return board
 
 
-class _XmlError(Exception):
-    """Text that is not well-formed XML, or uses a refused feature."""
-
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(message)
-        self.line = line
-
-
 class _ElementError(Exception):
     """An error at an element of the file."""
 
     def __init__(self, element: Element, message: str) -> None:
         super().__init__(f"{element.tag}: {message}")
         self.element = element
-
-
-def _parse_xml(data: bytes) -> tuple[Element, Mapping[Element, int]]:
-    """Parse a document into its outermost element and the line of each.
-
-    Names count without their namespace and in lower case, as the files of XMOS's boards write them both ways.
-    """
-    parser = expat.ParserCreate()
-    builder = TreeBuilder()
-    lines: dict[Element, int] = {}
-    depth = 0
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > DEEPEST:
-            raise _XmlError("nested too deep", parser.CurrentLineNumber)
-        element = builder.start(_plain(name), {_plain(key): value for key, value in attributes.items()})
-        lines[element] = parser.CurrentLineNumber
-
-    def end(name: str) -> None:
-        nonlocal depth
-        depth -= 1
-        builder.end(_plain(name))
-
-    def doctype(*_details: object) -> None:
-        raise _XmlError("a document type declaration, which boards do without", parser.CurrentLineNumber)
-
-    parser.buffer_text = True
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = builder.data
-    parser.StartDoctypeDeclHandler = doctype
-    try:
-        parser.Parse(data, True)
-    except expat.ExpatError as error:
-        raise _XmlError(expat.ErrorString(error.code), error.lineno) from None
-    except (LookupError, ValueError) as error:  # of the encoding that the text names
-        raise _XmlError(str(error), 1) from None
-    return builder.close(), lines
-
-
-def _plain(name: str) -> str:
-    return name.rpartition(":")[2].lower()
 
 
 def _board(network: Element) -> Board:

@@ -3,7 +3,7 @@
 import shlex
 import signal
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import click
 
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.trace import TraceOptions, open_trace, trace_options
-from aisrv.terminal.file_types import FILE
+from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.require_linux import require_linux
 
@@ -116,6 +116,25 @@ class RunOptions:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class XscopeOptions:
+    """Probes of xscope, and data from the host."""
+
+    xscope_config: Path | None = option(
+        "--xscope-config",
+        type=FILE,
+        help="Config file of the probes, such as config.xscope; its macros are defined in the sources.",
+    )
+    xscope: Path | None = option(
+        "--xscope",
+        type=NEW_FILE,
+        help="Record what programs send on probes in this file: VCD if it ends in .vcd, else JSON lines.",
+    )
+    xscope_in: Path | None = option(
+        "--xscope-in", type=FILE, help="File that the host sends to xscope_data_from_host."
+    )
+
+
 @click.group()
 def firmware() -> None:
     """Compile and run firmware in C, written for XMOS's lib_xcore, on the tiles of a virtual chip.
@@ -134,6 +153,7 @@ def firmware() -> None:
 @click.option("--tile1", multiple=True, type=FILE, help="Source of the program of tile 1; may be repeated.")
 @option_group("compiler", CompilerOptions)
 @option_group("run", RunOptions)
+@option_group("xscope", XscopeOptions)
 @trace_options
 @verbose_option
 def run(
@@ -141,6 +161,7 @@ def run(
     tile1: Sequence[Path],
     compiler: CompilerOptions,
     run: RunOptions,
+    xscope: XscopeOptions,
     trace: TraceOptions,
     verbose: int,
 ) -> None:
@@ -157,10 +178,14 @@ def run(
       aisrv firmware run --sanitize address main.c
       aisrv firmware run --gdb 0 main.c
       aisrv firmware run --device-time --trace run.pftrace main.c
+      aisrv firmware run --xscope-config config.xscope --xscope probes.vcd main.c
     """
+    from aisrv.board import BoardFileError
+    from aisrv.board.xscope_file import read_xscope
     from aisrv.firmware.compiler import CompileError, build, mains
     from aisrv.firmware.errors import FirmwareError
     from aisrv.firmware.whole_program import RunSettings, run_whole_programs
+    from aisrv.values.regular_file import read_regular
     from aisrv.xcore.traps import XcoreError
 
     start_logging(verbose)
@@ -168,9 +193,11 @@ def run(
     if run.gdb is not None:
         signal.signal(signal.SIGINT, lambda _number, _frame: None)  # it is the debugger's
     try:
-        programs = {0: build(_program(files, compiler))}
+        config = None if xscope.xscope_config is None else read_xscope(xscope.xscope_config)
+        macros = () if config is None else config.defines
+        programs = {0: build(_program(files, compiler, macros))}
         if tile1:
-            programs[1] = build(_program(tile1, compiler))
+            programs[1] = build(_program(tile1, compiler, macros))
         elif "main_tile1" in mains(programs[0]):
             programs[1] = programs[0]
         settings = RunSettings(
@@ -179,21 +206,23 @@ def run(
             is_live=run.live,
             stops_at_trap=run.on_trap == "stop",
             takes_chip_time=run.device_time,
+            probes=None if config is None else config.probes,
+            host_data=b"" if xscope.xscope_in is None else read_regular(xscope.xscope_in),
         )
-        code = run_whole_programs(programs, settings, partial(_open_tracers, trace, run))
+        code = run_whole_programs(programs, settings, partial(_open_tracers, trace, run, xscope))
     except CompileError as error:
         raise _NotCompiled(str(error)) from None
-    except (FirmwareError, XcoreError) as error:
+    except (FirmwareError, XcoreError, BoardFileError) as error:
         raise click.ClickException("\n".join((str(error), *getattr(error, "__notes__", ())))) from None
     raise SystemExit(code)
 
 
-def _program(files: Sequence[Path], options: CompilerOptions) -> "Program":
+def _program(files: Sequence[Path], options: CompilerOptions, macros: Sequence[str]) -> "Program":
     from aisrv.firmware.compiler import Program, Unit
 
     unit = Unit(
         tuple(path.absolute() for path in files),
-        tuple(options.defines),
+        (*macros, *options.defines),
         tuple(path.absolute() for path in options.include),
         tuple(shlex.split(options.options)),
     )
@@ -210,9 +239,18 @@ def _process(run: RunOptions, tile: int) -> "ProcessSettings":
 
 
 @asynccontextmanager
-async def _open_tracers(options: TraceOptions, run: RunOptions) -> AsyncIterator[Sequence["Tracer"]]:
-    with open_trace(options, in_ticks=run.device_time) as recording:
-        yield () if recording is None else (recording.tracer("chip", device_time=run.device_time),)
+async def _open_tracers(
+    options: TraceOptions, run: RunOptions, xscope: XscopeOptions
+) -> AsyncIterator[Sequence["Tracer"]]:
+    with ExitStack() as stack:
+        tracers: list[Tracer] = []
+        if (recording := stack.enter_context(open_trace(options, in_ticks=run.device_time))) is not None:
+            tracers.append(recording.tracer("chip", device_time=run.device_time))
+        if xscope.xscope is not None:
+            from aisrv.monitor.xscope_recording import open_xscope
+
+            tracers.append(stack.enter_context(open_xscope(xscope.xscope)).tracer)
+        yield tracers
 
 
 @firmware.command()

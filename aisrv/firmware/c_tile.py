@@ -16,6 +16,7 @@ import trio
 
 from aisrv.firmware.callbacks import Callbacks
 from aisrv.firmware.code_places import in_lines, lines_of
+from aisrv.firmware.host_data import HostData
 from aisrv.firmware.records import (
     ASK_WHERE,
     CALLBACKS,
@@ -87,6 +88,8 @@ class CTile:
         """Called where the program has ended by `exit`, before its cores trap for that."""
         self.returned: Final[list[int]] = []
         """What the functions returned that were started from here."""
+        self.host_data = HostData()
+        """What the host sends over xscope."""
         self._resources: dict[int, Resource] = {}
         self._coroutines: dict[int, _Coroutine] = {}
         self._results: list[bytes] = []

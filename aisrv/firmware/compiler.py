@@ -24,7 +24,15 @@ HERE: Final = Path(str(files("aisrv.firmware"))) / "c"
 INCLUDE: Final = HERE / "include"
 """The folder of the headers of lib_xcore."""
 
-RUNTIME: Final = ("runtime.c", "lib_xcore.c", "interrupts.c", "aisrv_local.c", "xud.c", "xud_device.c")
+RUNTIME: Final = (
+    "runtime.c",
+    "lib_xcore.c",
+    "interrupts.c",
+    "aisrv_local.c",
+    "xscope.c",
+    "xud.c",
+    "xud_device.c",
+)
 
 CFLAGS: Final = (
     "-include",

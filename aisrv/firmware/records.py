@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from aisrv.firmware.errors import FirmwareError
 from aisrv.protocol.commands import Command
+from aisrv.xcore.probes import LARGEST_RECORD
 from aisrv.xcore.traps import TrapKind
 
 VERSION: Final = 4
@@ -121,6 +122,15 @@ class Verb(enum.IntEnum):
     LOCK_ACQUIRE = enum.auto()
     LOCK_RELEASE = enum.auto()
 
+    XSCOPE_RECORD = enum.auto()
+    """Record on the probe in bits 0 to 7 of `a`, in the `RecordForm` above: `b`, or the bytes."""
+    XSCOPE_REGISTER = enum.auto()
+    """Register probes: for each its kind and data type, bytes, and its name and unit, which end with 0."""
+    XSCOPE_CONTROL = enum.auto()
+    """Do what the `XscopeControl` in `a` says."""
+    XSCOPE_CONNECT = enum.auto()
+    """Have the host send its data to the end `a`."""
+
     XUD_MAIN = enum.auto()
     """Be the XUD core of the ends and types that go with it, `a` of them for OUT; `b` 1 for full speed."""
     XUD_KILL = enum.auto()
@@ -143,6 +153,28 @@ class Verb(enum.IntEnum):
     XUD_STALLED = enum.auto()
     XUD_RESET_STATE = enum.auto()
     XUD_SET_ADDRESS = enum.auto()
+
+
+class RecordForm(enum.IntEnum):
+    """What a record of xscope holds."""
+
+    WORD = 0
+    LONG = 1
+    FLOAT = 2
+    DOUBLE = 3
+    BYTES = 4
+    START = 5
+    STOP = 6
+    START_WORD = 7
+    STOP_WORD = 8
+
+
+class XscopeControl(enum.IntEnum):
+    """What a program may ask of xscope."""
+
+    ENABLE = 0
+    DISABLE = 1
+    PING = 2
 
 
 class RecordError(FirmwareError):
@@ -269,6 +301,9 @@ def header() -> str:
         "XUD_VERB_UPDATE": XUD_VERB_UPDATE,
         "XUD_VERB_ERROR": XUD_VERB_ERROR,
         **{f"VERB_{verb.name}": verb.value for verb in Verb},
+        "LARGEST_RECORD": LARGEST_RECORD,
+        **{f"FORM_{form.name}": form.value for form in RecordForm},
+        **{f"CONTROL_{control.name}": control.value for control in XscopeControl},
         **{f"COMMAND_{command.name}": command.value for command in Command},
         **{f"TRAP_{kind.name}": kind.value for kind in TrapKind},
     }

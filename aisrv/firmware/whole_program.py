@@ -21,9 +21,11 @@ from trio.testing import MockClock
 from aisrv.firmware.c_tile import CTile
 from aisrv.firmware.compiler import mains
 from aisrv.firmware.errors import FirmwareError
+from aisrv.firmware.host_data import HostData
 from aisrv.firmware.tile_process import ProcessSettings, TileProcess
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import open_node
+from aisrv.xcore.probes import Probe
 from aisrv.xcore.resource_classes import PLAIN
 from aisrv.xcore.timed_classes import TIMED
 from aisrv.xcore.trace import Tracer
@@ -51,6 +53,10 @@ class RunSettings(Struct, frozen=True):
     """Whether a trap ends the run; else it halts its core alone, as on the chip."""
     takes_chip_time: bool = False
     """Whether verbs take the time that they take on the chip."""
+    probes: tuple[Probe, ...] | None = None
+    """Those of a config file of xscope; None without one, where programs register theirs."""
+    host_data: bytes = b""
+    """What the host sends to the program that connects a channel end for it."""
 
 
 OpenTracers = Callable[[], AbstractAsyncContextManager[Sequence[Tracer]]]
@@ -119,16 +125,21 @@ async def _run(programs: Mapping[int, Path], settings: RunSettings, open_tracers
     with ExitStack() as stack:
         async with (
             open_tracers() as tracers,
+            _cancelled_at_end() as host,
             open_node(on_trap=on_trap, seed=settings.seed, classes=classes) as node,
         ):
             for tracer in tracers:
                 stack.enter_context(node.tracing(tracer))
+            if settings.probes is not None:
+                node.runtime.xscope.configure(settings.probes)
+            host_data = HostData(settings.host_data, host)
             ends = dict(enumerate(node.channel(*node.tiles)))
             for number, program in programs.items():
                 name, function = _main_of(program, number)
                 process = stack.enter_context(TileProcess(program, number, settings.processes.get(number)))
                 tile = CTile(node.tiles[number], process)
                 tile.on_exit = node.stop
+                tile.host_data = host_data
                 tiles.append(tile)
                 arguments = [ends[number]] if name != "main" else []
                 main = partial(_main, tile, function, name, arguments, traps)
@@ -137,6 +148,13 @@ async def _run(programs: Mapping[int, Path], settings: RunSettings, open_tracers
     codes += [code for tile in tiles for code in tile.returned]
     code = next((code for code in codes if code > 0), 0)
     return code & 0xFF if code or not traps else TRAPPED
+
+
+@asynccontextmanager
+async def _cancelled_at_end() -> AsyncIterator[trio.Nursery]:
+    async with trio.open_nursery() as nursery:
+        yield nursery
+        nursery.cancel_scope.cancel()
 
 
 async def _main(tile: CTile, function: int, name: str, arguments: list[ChanEnd], traps: list[Trap]) -> None:

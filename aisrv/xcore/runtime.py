@@ -17,6 +17,7 @@ from trio.lowlevel import current_task
 from aisrv.xcore.clock import Clock, Poll
 from aisrv.xcore.core import INTERRUPT, Core, Resource, current_core
 from aisrv.xcore.deadlock_watch import DeadlockWatch
+from aisrv.xcore.probes import Xscope
 from aisrv.xcore.report import CoreDeadlock, find_deadlock, line_of, name_of
 from aisrv.xcore.switch import Switch
 from aisrv.xcore.trace import Tracer, fan_out
@@ -104,6 +105,11 @@ class Runtime:
     def random(self) -> random.Random:
         """Chooses among ready events; made at its first use, as its state is larger than that of a core."""
         return random.Random(self._seed)  # noqa: S311 - keeps no secret
+
+    @cached_property
+    def xscope(self) -> Xscope:
+        """The probes of its tiles."""
+        return Xscope(self)
 
     @cached_property
     def poll(self) -> Poll:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from aisrv.xcore.core import Core, Resource
+from aisrv.xcore.probes import Probe, ProbeEvent, Value
 from aisrv.xcore.tokens import PIECE_BYTES, WORD_BYTES, Control, Run, words_to_wire
 from aisrv.xcore.traps import Trap
 
@@ -100,6 +101,14 @@ class Tracer:
 
     def command_ended(self, core: Core | None, command: str, end: TracedEnd, tick: int) -> None:
         """Report that the command was answered, or given up."""
+
+    def probe_registered(self, tile: int, probe: Probe) -> None:
+        """Report that the cores of a tile may record on a probe of xscope."""
+
+    def probed(
+        self, core: Core | None, tile: int, probe: Probe, event: ProbeEvent, value: Value, tick: int
+    ) -> None:
+        """Report that a core of a tile recorded on a probe: a value, or the start or end of a block."""
 
     def output(self, end: TracedEnd, run: Run, tick: int) -> None:
         """Report that `end` sent a run of tokens towards its destination."""

@@ -228,7 +228,7 @@ LAUGHS = """<?xml version="1.0"?>
     "text", [LAUGHS, '<!DOCTYPE Network SYSTEM "file:///etc/passwd">\n<Network/>', "<!DOCTYPE a><Network/>"]
 )
 def test_document_types_are_refused(text: str) -> None:
-    with pytest.raises(BoardFileError, match=r"board\.xn:\d: a document type declaration, which boards do"):
+    with pytest.raises(BoardFileError, match=r"board\.xn:\d: a document type declaration"):
         parse_xn(text.encode())
 
 

@@ -192,3 +192,42 @@ def test_the_headers_compile_elsewhere(tmp_path: Path) -> None:
         ["gcc", *options, "-fsyntax-only", main_c], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+CONFIG = """<xSCOPEconfig ioMode="basic" enabled="true">
+  <Probe name="Bytes from host" type="CONTINUOUS" datatype="UINT" units="bytes" enabled="true"/>
+</xSCOPEconfig>"""
+
+
+def test_xscope_records_in_a_file_what_probes_of_a_config_file_get(tmp_path: Path) -> None:
+    text = """
+        #include <xscope.h>
+        int main(void) {
+            chanend_t c = chanend_alloc(); char buf[256]; int n;
+            xscope_connect_data_from_host(c);
+            xscope_data_from_host(c, buf, &n);
+            xscope_int(BYTES_FROM_HOST, n);
+            return 0;
+        }"""
+    main_c = source(tmp_path, text)
+    config, data = source(tmp_path, CONFIG, "config.xscope"), source(tmp_path, "hello", "data")
+    for name, line in (
+        (
+            "o.jsonl",
+            '{"tick": 0, "tile": 0, "core": 0, "probe": "Bytes from host", "event": "value", "value": 5}',
+        ),
+        ("o.vcd", "$var integer 64 ! Bytes_from_host $end"),
+    ):
+        out = tmp_path / name
+        done = firmware(
+            *("run", "--xscope-config", config, "--xscope", str(out), "--xscope-in", data, main_c)
+        )
+        assert (done.exit_code, done.stderr) == (0, "")
+        assert line in out.read_text().splitlines()
+
+
+def test_a_config_file_of_xscope_that_is_none_is_told(tmp_path: Path) -> None:
+    main_c = source(tmp_path, "int main(void) { return 0; }")
+    config = source(tmp_path, "<xSCOPEconfig>\n<Probe/></xSCOPEconfig>", "config.xscope")
+    done = firmware("run", "--xscope-config", config, main_c)
+    assert (done.exit_code, done.stderr) == (1, f"Error: {config}:2: probe: name must be a name\n")

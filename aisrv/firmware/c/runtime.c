@@ -268,9 +268,13 @@ static void go_on(int number) {
 
 /* Functions that a board or the program starts: a table that is written for each program. */
 
+void xscope_user_init(void) __attribute__((weak));
+
 static void start_function(void *argument) {
     uint32_t *a = ((slot_t *)argument)->arguments;
     const runtime_task_t *task = ((slot_t *)argument)->in;
+    static int is_begun;
+    if (!is_begun++ && xscope_user_init) xscope_user_init();
     if (task->is_main) {
         int code = ((int (*)(uint32_t))task->function)(a[0]);
         put(VERB_RETURN, task->is_main == 1 ? (uint32_t)code : 0, 0, 0, 0);

@@ -12,6 +12,7 @@ from aisrv.firmware.verbs.locks import LOCKS
 from aisrv.firmware.verbs.program_tile import Handler
 from aisrv.firmware.verbs.timers import TIMERS
 from aisrv.firmware.verbs.usb import USB
+from aisrv.firmware.verbs.xscope import XSCOPE
 
 VERBS: Final[Mapping[Verb, Handler]] = {
     **CORES,
@@ -21,5 +22,6 @@ VERBS: Final[Mapping[Verb, Handler]] = {
     **TIMERS,
     **LOCKS,
     **USB,
+    **XSCOPE,
 }
 """Every verb but RETURN, which ends a core, and WHERE, which answers a question."""

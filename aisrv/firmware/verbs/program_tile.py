@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from aisrv.firmware.callbacks import Callbacks
+from aisrv.firmware.host_data import HostData
 from aisrv.firmware.records import Request, Verb
 from aisrv.xcore.lib_xcore import Join
 from aisrv.xcore.tile import Tile
@@ -48,6 +49,10 @@ class ProgramTile(Protocol):
     @property
     def joins(self) -> dict[int, Join]:
         """Jobs that were forked and not joined yet, by number."""
+
+    @property
+    def host_data(self) -> HostData:
+        """What the host sends over xscope."""
 
     @property
     def file(self) -> Path:

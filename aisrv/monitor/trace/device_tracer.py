@@ -14,6 +14,7 @@ from aisrv.monitor.trace.requests import Requests
 from aisrv.monitor.trace.writer import TraceWriter
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core, Resource, current_core
+from aisrv.xcore.probes import Probe, ProbeEvent, ProbeKind, Value
 from aisrv.xcore.report import wakers_of
 from aisrv.xcore.select import Event, Selection
 from aisrv.xcore.tokens import Run
@@ -96,6 +97,7 @@ class DeviceTracer(Tracer):
         self._flights: dict[int, _Flight] = {}
         self._routes: Counter[tuple[int, int]] = Counter()
         self._route_tracks: dict[tuple[int, int], int] = {}
+        self._probes: dict[tuple[int, str], int] = {}
         self._running = 0
         self._running_track = writer.counter(process, "running cores", "cores") if self._waits else 0
 
@@ -139,6 +141,22 @@ class DeviceTracer(Tracer):
         """End it."""
         if self._verbs and core is not None:
             self._writer.end(self._thread(core), self._clock.at(tick))
+
+    def probed(
+        self, _core: Core | None, tile: int, probe: Probe, event: ProbeEvent, value: Value, tick: int
+    ) -> None:
+        """Give a probe's counter its value; blocks count 1 from start to stop, and bytes their number."""
+        key = tile, probe.name
+        if key not in self._probes:
+            name = f"{probe.name} of tile {tile}"
+            self._probes[key] = self._writer.counter(self.process, name, probe.unit)
+        if probe.kind is ProbeKind.STARTSTOP:
+            value = int(event is ProbeEvent.START)
+        elif isinstance(value, bytes):
+            value = len(value)
+        if isinstance(value, int) and value >> 63:
+            value = float(value)
+        self._writer.count(self._probes[key], self._clock.at(tick), value or 0)
 
     def waits(self, core: Core, verb: str, resource: Resource, tick: int) -> None:
         """Begin a slice with the name of who could end the wait."""

@@ -4,6 +4,7 @@ Source: perfetto.dev, protos/perfetto/trace/trace_packet.proto, track_event/trac
 track_event/track_descriptor.proto, clock_snapshot.proto, interned_data.proto. A trace is packets, field 1.
 """
 
+import struct
 from enum import IntEnum
 from typing import Final
 
@@ -53,6 +54,7 @@ class TrackEventField(IntEnum):
     NAME_ID = 10
     TRACK = 11
     COUNTER_VALUE = 30
+    FLOAT_VALUE = 44
     FLOW = 47
     LAST_FLOW = 48
 
@@ -66,6 +68,7 @@ class Interned(IntEnum):
     ANNOTATION_TEXT = 29
 
 
+_FLOAT_VALUE: Final = tag(TrackEventField.FLOAT_VALUE, WireType.FIXED64)
 _COUNTER_VALUE: Final = tag(TrackEventField.COUNTER_VALUE, WireType.VARINT)
 
 
@@ -126,8 +129,10 @@ def counter_track(track: int, parent: int, name: str, unit: str) -> bytes:
     return _track(uint(1, track) + text(2, name) + uint(5, parent) + data(8, text(6, unit)))
 
 
-def counter_value(value: int) -> bytes:
+def counter_value(value: float) -> bytes:
     """Write the value of a counter's event."""
+    if isinstance(value, float):
+        return _FLOAT_VALUE + struct.pack("<d", value)
     return _COUNTER_VALUE + varint(value) if value >= 0 else sint(TrackEventField.COUNTER_VALUE, value)
 
 

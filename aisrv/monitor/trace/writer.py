@@ -55,7 +55,7 @@ class TraceWriter:
         self._events: dict[tuple[object, ...], bytes] = {}  # but for their flows, in this segment
         self._counters: dict[int, bytes] = {}
         self._open: dict[int, list[tuple[str, str]]] = {}
-        self._values: dict[int, int] = {}
+        self._values: dict[int, float] = {}
 
     # Tracks. Each has a number, from 1.
 
@@ -122,7 +122,7 @@ class TraceWriter:
         self._begin_segment_if_due()
         self._event(EventType.INSTANT, track, time, name, category, arguments, flow, last_flow)
 
-    def count(self, track: int, time: int, value: int) -> None:
+    def count(self, track: int, time: int, value: float) -> None:
         """Give a counter a value."""
         self._begin_segment_if_due()
         self._values[track] = value

@@ -19,6 +19,7 @@ from aisrv.monitor.trace.writer import TraceWriter
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
+from aisrv.xcore.probes import DataType, Probe, ProbeEvent, ProbeKind, Value
 from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
 from aisrv.xcore.timed_classes import TIMED
 from aisrv.xcore.timer import Timer
@@ -167,6 +168,48 @@ def test_routes_between_tiles_are_counted_while_they_are_open(tmp_path: Path) ->
         "where t.name like 'routes%' order by counter.id",
     )
     assert counts == [("routes from tile 0 to tile 1", value) for value in (1.0, 2.0, 1.0, 0.0)]
+
+
+def test_probes_of_xscope_are_counters(tmp_path: Path) -> None:
+    probes = (
+        Probe("level", ProbeKind.CONTINUOUS, DataType.INT, "mV"),
+        Probe("power", ProbeKind.CONTINUOUS, DataType.FLOAT, "W"),
+        Probe("busy", ProbeKind.STARTSTOP, DataType.NONE),
+    )
+    records: list[tuple[int, ProbeEvent, Value]] = [
+        (0, ProbeEvent.VALUE, 0xFFFFFFFB),
+        (1, ProbeEvent.VALUE, 0.25),
+        (2, ProbeEvent.START, None),
+        (2, ProbeEvent.STOP, 9),
+        (0, ProbeEvent.VALUE, b"abc"),
+    ]
+
+    async def main() -> None:
+        with FileSink(tmp_path / "t") as sink:
+            writer = TraceWriter(sink, unit_ns=1)
+            tracer = DeviceTracer(writer, LiveTime(TraceClock()), writer.process(1, "d"), 1, Detail.COMMANDS)
+            async with open_node() as node:
+                node.runtime.xscope.configure(probes)
+                with node.tracing(tracer):
+                    for number, event, value in records:
+                        node.runtime.xscope.record(1, number, event, value)
+                node.stop()
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+    counts, problems = query(
+        tmp_path / "t",
+        tmp_path,
+        "select t.name, value from counter join counter_track t on track_id = t.id order by counter.id",
+        "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+    )
+    assert counts == [
+        ("level of tile 1", -5.0),
+        ("power of tile 1", 0.25),
+        ("busy of tile 1", 1.0),
+        ("busy of tile 1", 0.0),
+        ("level of tile 1", 3.0),
+    ]
+    assert problems == []
 
 
 def test_a_trap_is_marked_with_its_reason(tmp_path: Path) -> None:

@@ -224,22 +224,27 @@ def geometric_mean(ratios: list[float]) -> float:
 
 
 def _threads() -> Iterator[Row]:
-    """Wall time of the largest model on one and on two threads; a busy machine shows nothing of it."""
+    """Wall time on one thread over that on two, turn by turn; a busy machine shows little of it."""
     try:
         variant = load().variants[-1]
     except NativeError:
         return
-    runs = {
-        threads: filled(mobilenets.mobilenet_v1(), native(variant, threads)())[0].invoke for threads in (1, 2)
-    }
-    seconds: dict[int, list[float]] = {threads: [] for threads in runs}
-    for _ in range(ROUNDS * 4):
-        for threads, run in runs.items():
-            start = time.perf_counter()
-            run()
-            seconds[threads].append(time.perf_counter() - start)
-    for threads, each in seconds.items():
-        yield Row(f"{LARGE[0]}: wall time on {threads} threads", min(each) * 1e6, "us")
+    for name, model in models():
+        if name not in YARDSTICK:
+            continue
+        alone, together = (filled(model, native(variant, threads)())[0].invoke for threads in (1, 2))
+        pairs = [(_wall_time(alone), _wall_time(together)) for _ in range(ROUNDS * 2)]
+        ratio = statistics.median(one / two for one, two in pairs)
+        yield Row(f"{name}: speed of 2 threads over 1, load {os.getloadavg()[0]:.1f}", ratio, "times")
+
+
+def _wall_time(run: Run) -> float:
+    """Seconds of a run, in a row of them."""
+    runs, start = 0, time.perf_counter()
+    while (took := time.perf_counter() - start) < ROUND_SECONDS:
+        run()
+        runs += 1
+    return took / runs
 
 
 def _tiny(code: int) -> bytes:

@@ -31,6 +31,9 @@ CONTROL_PACKET_SIZE: Final = 64
 LANGID_ENGLISH_US: Final = 0x0409
 BUS_POWERED: Final = 0x80
 TRANSFER_BULK: Final = 2
+TRANSFER_INTERRUPT: Final = 3
+TRANSFER_MASK: Final = 3
+"""Bits of an endpoint's bmAttributes that are the kind of its transfers."""
 VENDOR_SPECIFIC: Final = 0xFF
 
 
@@ -219,6 +222,11 @@ class EndpointDescriptor(Descriptor, kw_only=True, name="an endpoint descriptor"
     extra: bytes = b""
     """Descriptors of other types that follow it."""
 
+    @property
+    def is_interrupt(self) -> bool:
+        """Whether it is for interrupt transfers."""
+        return self.attributes & TRANSFER_MASK == TRANSFER_INTERRUPT
+
     @classmethod
     def parse(cls, data: bytes) -> Self:
         """Read the descriptor at the start of what a device sent, as long as it says it is."""
@@ -296,6 +304,11 @@ class ConfigurationDescriptor(Descriptor, name="a configuration descriptor"):
         for each in self.interfaces:
             by_number.setdefault(each.number, []).append(each)
         return list(by_number.values())
+
+    def endpoint(self, address: int) -> EndpointDescriptor | None:
+        """Return the endpoint of an address, in whatever setting it is; None where there is none."""
+        endpoints = (endpoint for setting in self.interfaces for endpoint in setting.endpoints)
+        return next((endpoint for endpoint in endpoints if endpoint.address == address), None)
 
     def other_speed(self) -> Self:
         """The same as an OTHER_SPEED_CONFIGURATION, section 9.6.4: what goes with the qualifier."""

@@ -10,6 +10,7 @@ from typing import Final
 
 import trio
 
+from aisrv.protocol.commands import PACKET_SIZE
 from aisrv.protocol.usb_descriptors import (
     DIRECTION_IN,
     LANGID_ENGLISH_US,
@@ -40,6 +41,8 @@ _CHANGES: Final = frozenset(
     )
 )
 """Requests after which a host's system uses endpoints anew."""
+_SIZE_MASK: Final = 0x7FF
+"""Bits of wMaxPacketSize that are the size; those above are transactions a microframe."""
 
 
 class _NoDescriptor(Exception):
@@ -223,11 +226,23 @@ class FirmwareBus(UsbBus):
         )
         whole = await self._fetch(DescriptorType.CONFIGURATION, 0, head.total_length)
         configuration = ConfigurationDescriptor.parse(whole)
+        self._size_packets(configuration)
         named = [device.manufacturer_string, device.product_string, device.serial_string]
         named += [configuration.string, *(each.string for each in configuration.interfaces)]
         strings = {index: await self._string(index) for index in sorted(set(named) - {0})}
         texts = tuple(strings.get(index, "") for index in range(1, max(strings, default=0) + 1))
         return Descriptors(device, configuration, texts)
+
+    def _size_packets(self, configuration: ConfigurationDescriptor) -> None:
+        """Give endpoints the packets that their descriptors say. Raises _NoDescriptor."""
+        for descriptor in (each for setting in configuration.interfaces for each in setting.endpoints):
+            size = descriptor.max_packet_size & _SIZE_MASK
+            if not 0 < size <= PACKET_SIZE:
+                name = f"endpoint 0x{descriptor.address:02x}"
+                raise _NoDescriptor(f"{name} has packets of {size} bytes; 1 to {PACKET_SIZE} can be")
+            endpoint = self.endpoints.get(descriptor.address)
+            if endpoint is not None:
+                endpoint.packet_size = size
 
     async def _string(self, index: int) -> str:
         try:

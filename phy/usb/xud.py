@@ -39,6 +39,8 @@ class _Endpoint(ABC, Generic[R]):
         self.address: Final = address
         self.name: Final = f"endpoint 0x{address:02x}"
         """Name for reports."""
+        self.packet_size = PACKET_SIZE
+        """Bytes of a full packet, up to PACKET_SIZE."""
         self._urbs: deque[R] = deque()
         self._firmware: Waiter[Any] = Waiter()
         self._halted = False
@@ -210,7 +212,7 @@ class OutEndpoint(_Endpoint[OutUrb]):
             size += urb.take(limit - size, parts)
             if urb.taken != urb.length:
                 break
-            short = urb.ends_transfer
+            short = urb.length % self.packet_size != 0 or not urb.length or urb.zero_packet
             ended.append(urbs.popleft())
         self.crossed += size
         if not size and not short:
@@ -236,7 +238,7 @@ class InEndpoint(_Endpoint[InUrb]):
         """
         self.check_reset()
         self._data, self._offset = data, 0
-        self._zero_packet_due = last and len(data) % PACKET_SIZE == 0
+        self._zero_packet_due = last and len(data) % self.packet_size == 0
         self._sending = last or bool(data)
         self._serve()
         if self._sending:
@@ -260,8 +262,8 @@ class InEndpoint(_Endpoint[InUrb]):
         self._sending = self._zero_packet_due = False
 
     def _send(self) -> None:
-        urbs, size = self._urbs, len(self._data)
-        if urbs and not self._offset and size % PACKET_SIZE and size <= urbs[0].length and not urbs[0].filled:
+        urbs, size, full = self._urbs, len(self._data), self.packet_size
+        if urbs and not self._offset and size % full and size <= urbs[0].length and not urbs[0].filled:
             self._sending = False  # the usual case: a short packet ends the transfer and the first URB
             urb = urbs.popleft()
             urb.put(self._data)
@@ -272,7 +274,7 @@ class InEndpoint(_Endpoint[InUrb]):
             urb = urbs[0]
             room = urb.length - urb.filled
             left = len(self._data) - self._offset
-            count = left if left <= room else room - room % PACKET_SIZE
+            count = left if left <= room else room - room % full
             if left and not count:
                 urbs.popleft()
                 self._end(urb, TransferStatus.OVERFLOW)
@@ -280,7 +282,7 @@ class InEndpoint(_Endpoint[InUrb]):
             urb.put(self._data[self._offset : self._offset + count])
             self._offset += count
             self.crossed += count
-            ended = count % PACKET_SIZE != 0
+            ended = count % full != 0
             if not ended and count == left and self._zero_packet_due and (count < room or not urb.length):
                 self._zero_packet_due = False
                 ended = True

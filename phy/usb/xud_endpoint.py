@@ -10,8 +10,7 @@ from typing import Final
 
 import trio
 
-from aisrv.protocol.commands import PACKET_SIZE
-from aisrv.protocol.usb_descriptors import DIRECTION_IN
+from aisrv.protocol.usb_descriptors import CONTROL_PACKET_SIZE, DIRECTION_IN
 from aisrv.xcore.listener import Listener
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.traced import traced_wait
@@ -89,6 +88,11 @@ class XudEndpoint(ABC):
     @abstractmethod
     def is_stalled(self) -> bool:
         """Whether it answers STALL."""
+
+    @property
+    @abstractmethod
+    def packet_size(self) -> int:
+        """Bytes of a full packet."""
 
     def note(self, state: BusState) -> None:
         """Have the firmware take note of a change of the bus, where it wants to know."""
@@ -174,9 +178,10 @@ class DataOut(XudEndpoint):
             self._empty_follows = False
             self._endpoint.check_reset()
             return b""
-        packets = await self._endpoint.get_buffer()
+        full = self._endpoint.packet_size
+        packets = await self._endpoint.get_buffer(full)
         # The empty packet after a full one comes by itself.
-        self._empty_follows = packets.short and len(packets.data) == PACKET_SIZE
+        self._empty_follows = packets.short and len(packets.data) == full
         return packets.data
 
     def set_stall(self, *, stalled: bool) -> None:
@@ -185,6 +190,10 @@ class DataOut(XudEndpoint):
     @property
     def is_stalled(self) -> bool:
         return self._endpoint.halted
+
+    @property
+    def packet_size(self) -> int:
+        return self._endpoint.packet_size
 
 
 class DataIn(XudEndpoint):
@@ -195,7 +204,7 @@ class DataIn(XudEndpoint):
         self._endpoint = endpoint
 
     async def _move(self, data: bytes) -> bytes:
-        await self._endpoint.set_buffer(data, last=len(data) < PACKET_SIZE)
+        await self._endpoint.set_buffer(data, last=len(data) < self._endpoint.packet_size)
         return b""
 
     def set_stall(self, *, stalled: bool) -> None:
@@ -204,6 +213,10 @@ class DataIn(XudEndpoint):
     @property
     def is_stalled(self) -> bool:
         return self._endpoint.halted
+
+    @property
+    def packet_size(self) -> int:
+        return self._endpoint.packet_size
 
 
 class ControlDirection(XudEndpoint):
@@ -238,6 +251,10 @@ class ControlDirection(XudEndpoint):
     @property
     def is_stalled(self) -> bool:
         return self.pipe.is_stalled(self.address)
+
+    @property
+    def packet_size(self) -> int:
+        return CONTROL_PACKET_SIZE
 
 
 def _set_halt(endpoint: OutEndpoint | InEndpoint, *, halted: bool) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from aisrv.protocol.usb_descriptors import SetupPacket
 from phy.usb.taps.capture_reader import read_capture
-from phy.usb.taps.usbmon import EventType
+from phy.usb.taps.usbmon import EventType, TransferType
 from tests.support.c_programs import kept_programs, need_compiler
 from tests.support.paths import ROOT
 from tests.support.programs import AISRV, run_process
@@ -73,6 +73,8 @@ answers.append(outcome(device.read, 0x81, 512))
 device.clear_halt(0x81)
 device.write(1, b"again")
 answers.append(bytes(device.read(0x81, 512)).decode())
+device.write(4, b"interrupt")
+answers.append(bytes(device.read(0x84, 16)).decode())
 device.reset()
 device.set_configuration()
 device.write(1, b"after a reset")
@@ -84,17 +86,21 @@ print(json.dumps(answers))
         *("Maker", "All of XUD", "0042"),
         *(0, 1, 511, 512, 0, 1, 511, 512),
         *(18, "kept by the device", "[Errno 32] Pipe error"),
-        *(700, "[Errno 32] Pipe error", "again", "after a reset"),
+        *(700, "[Errno 32] Pipe error", "again", "interrupt", "after a reset"),
     ]
 
 
 def test_a_capture_has_what_crossed(tmp_path: Path) -> None:
     path = tmp_path / "usb.pcapng"
-    program = 'device.write(2, b"captured"); device.read(0x82, 512); print("0")'
+    program = (
+        'device.write(2, b"captured"); device.read(0x82, 512); device.write(4, b"interrupt"); print("0")'
+    )
     execute(tmp_path, program, "--pcap", str(path))
     events = [each.event for each in read_capture(path.read_bytes())]
     data = [(each.endpoint, each.data) for each in events if each.data == b"captured"]
     assert data == [(0x02, b"captured"), (0x82, b"captured")]
+    kinds = {each.endpoint: each.transfer for each in events}
+    assert (kinds[0x02], kinds[0x04]) == (TransferType.BULK, TransferType.INTERRUPT)
     setups = [each.setup for each in events if each.event is EventType.SUBMIT and each.setup is not None]
     assert bytes(SetupPacket(0x00, 9, 1, 0, 0)) in setups
 

@@ -208,3 +208,15 @@ def test_any_bytes_after_a_configuration_are_parsed_or_left_out(data: bytes) -> 
     again = ConfigurationDescriptor.parse(bytes(parsed))  # with the right counts
     assert bytes(again) == bytes(parsed)
     assert ConfigurationDescriptor.parse(bytes(again)) == again
+
+
+def test_an_endpoint_is_found_in_any_setting() -> None:
+    settings = tuple(
+        InterfaceDescriptor(
+            alternate=alternate, endpoints=(EndpointDescriptor(address=0x80 + alternate, attributes=kind),)
+        )
+        for alternate, kind in ((1, 2), (2, 3), (3, 0x13))
+    )
+    configuration = ConfigurationDescriptor(interfaces=settings)
+    found = [configuration.endpoint(address) for address in (0x81, 0x82, 0x83, 0x84, 0x01)]
+    assert [each and each.is_interrupt for each in found] == [False, True, True, None, None]

@@ -73,6 +73,12 @@ class UsbfsNode:
         self._interfaces: Final = {
             endpoint.address: each.number for each in configuration.interfaces for endpoint in each.endpoints
         }
+        self._interrupt: Final = {
+            endpoint.address
+            for each in configuration.interfaces
+            for endpoint in each.endpoints
+            if endpoint.is_interrupt
+        }
         self._numbers: Final = {each.number for each in configuration.interfaces}
 
     def open(self) -> "UsbfsFile":
@@ -98,6 +104,14 @@ class UsbfsNode:
             return self._interfaces[endpoint]
         except KeyError:
             raise UsbfsError(errno.ENOENT) from None
+
+    def check_kind(self, kind: int, endpoint: int) -> None:
+        """Check that an endpoint takes requests of a kind; EINVAL for one that does not.
+
+        One for interrupt transfers takes those for bulk transfers as well. Source: Linux, devio.c.
+        """
+        if kind != UrbType.BULK and not (kind == UrbType.INTERRUPT and endpoint in self._interrupt):
+            raise UsbfsError(errno.EINVAL)
 
     def claim(self, interface: int, file: "UsbfsFile") -> None:
         """Claim an interface, again or anew; EBUSY if another has it, EINVAL if there is none."""
@@ -159,12 +173,11 @@ class UsbfsFile:
                 raise UsbfsError(errno.EINVAL)
         else:
             interface = self.node.interface_of(urb.endpoint)
-            if urb.kind != UrbType.BULK:
-                raise UsbfsError(errno.EINVAL)
+            self.node.check_kind(urb.kind, urb.endpoint)
             self.node.claim(interface, self)  # the kernel claims for those who forgot, too
         if self.node.memory + size + REQUEST_OVERHEAD > MEMORY_LIMIT:
             raise UsbfsError(errno.ENOMEM)
-        is_in = urb.kind == UrbType.BULK and urb.endpoint & DIRECTION_IN
+        is_in = urb.kind != UrbType.CONTROL and urb.endpoint & DIRECTION_IN
         return 0 if is_in else size
 
     def submit(self, address: int, urb: Urb, data: Sequence[bytes]) -> None:
@@ -272,7 +285,7 @@ class UsbfsFile:
     def _finish(self, address: int, status: int, actual: int, data: bytes | memoryview = b"") -> None:
         urb = self._pending.pop(address).urb
         short = bool(urb.endpoint & DIRECTION_IN) and actual < urb.buffer_length
-        if short and not status and urb.kind == UrbType.BULK and urb.flags & UrbFlag.SHORT_NOT_OK:
+        if short and not status and urb.kind != UrbType.CONTROL and urb.flags & UrbFlag.SHORT_NOT_OK:
             status = -errno.EREMOTEIO
         offset = SETUP_SIZE if urb.kind == UrbType.CONTROL else 0
         self._ended.append(Reaped(address, urb.ended(status, actual), urb.buffer + offset, data))

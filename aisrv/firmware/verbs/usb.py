@@ -8,8 +8,7 @@ from typing import Final
 from aisrv.firmware.records import XUD_VERB_ERROR, XUD_VERB_UPDATE, Request, Verb
 from aisrv.firmware.verbs.events import event_of
 from aisrv.firmware.verbs.program_tile import DONE, Answer, Handler, ProgramTile, UsbSide
-from aisrv.protocol.commands import PACKET_SIZE
-from aisrv.protocol.usb_descriptors import CONTROL_PACKET_SIZE, DIRECTION_IN
+from aisrv.protocol.usb_descriptors import DIRECTION_IN
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.select import Event
 from aisrv.xcore.traps import Trap, TrapKind
@@ -159,7 +158,7 @@ async def _set_buffer(tile: ProgramTile, request: Request) -> Answer:
 
 
 def _check_size(endpoint: XudEndpoint, request: Request) -> None:
-    most = PACKET_SIZE if endpoint.address & 0x7F else CONTROL_PACKET_SIZE
+    most = endpoint.packet_size
     if len(request.data) > most:
         raise _trap(
             request,

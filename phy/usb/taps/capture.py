@@ -121,7 +121,9 @@ class _CapturedRelay(Relay):
 
     __slots__ = ("endpoint", "kept", "length", "number", "setup", "submitted", "transfer", "wanted", "zero")
 
-    def __init__(self, address: int, urb: Urb, number: int, payload_limit: int) -> None:
+    def __init__(
+        self, address: int, urb: Urb, number: int, payload_limit: int, *, is_interrupt: bool
+    ) -> None:
         super().__init__(address, urb)
         self.number = number
         self.endpoint = address
@@ -141,7 +143,7 @@ class _CapturedRelay(Relay):
             self.kept = urb.data[:payload_limit]
             self.wanted = len(self.kept)
         else:
-            self.transfer = TransferType.BULK
+            self.transfer = TransferType.INTERRUPT if is_interrupt else TransferType.BULK
             self.length = urb.length
             if isinstance(urb, OutUrb):
                 self.zero = urb.zero_packet
@@ -161,7 +163,9 @@ class CapturedPort(RelayPort[_CapturedRelay]):
 
     def _relay(self, address: int, urb: Urb) -> _CapturedRelay:
         file = self._sink.file
-        return _CapturedRelay(address, urb, file.next_urb(), file.payload_limit)
+        endpoint = self.descriptors.configuration.endpoint(address) if address else None
+        is_interrupt = endpoint is not None and endpoint.is_interrupt
+        return _CapturedRelay(address, urb, file.next_urb(), file.payload_limit, is_interrupt=is_interrupt)
 
     def _observe_start(self, relay: _CapturedRelay) -> None:
         self._record_submit(relay)

@@ -1,5 +1,6 @@
 // A USB device that uses all of xud.h: endpoint 1 returns packets one by one, endpoint 2 by a select in one core, endpoint
-// 3 counts what comes, without hearing of resets, and sends as many bytes as a request asks for.
+// 3 counts what comes, without hearing of resets, and sends as many bytes as a request asks for. Endpoint 4 returns interrupt
+// packets of 16 bytes.
 #include <stdlib.h>
 #include <string.h>
 #include <xcore/channel.h>
@@ -7,20 +8,21 @@
 #include <xcore/select.h>
 #include <xud_device.h>
 
-enum { PACKET = 512, STORE = 1, LOAD = 2, STALL = 3, COUNTS = 4, SEND = 5, LEAVE = 6, HANG = 7, WRONG = 8, ENDPOINTS = 4 };
+enum { PACKET = 512, STORE = 1, LOAD = 2, STALL = 3, COUNTS = 4, SEND = 5, LEAVE = 6, HANG = 7, WRONG = 8, ENDPOINTS = 5 };
 
 #define BULK(address) 7, USB_DESCTYPE_ENDPOINT, address, USB_ENDPOINT_TRANSTYPE_BULK, PACKET & 0xFF, PACKET >> 8, 0
+#define INTERRUPT(address) 7, USB_DESCTYPE_ENDPOINT, address, USB_ENDPOINT_TRANSTYPE_INT, 16, 0, 4
 
 static unsigned char device_descriptor[] = {
     18, USB_DESCTYPE_DEVICE, 0x00, 0x02, 0xFF, 0xFF, 0xFF, 64, 0x09, 0x12, 0x02, 0x00, 0x34, 0x12, 1, 2, 3, 1,
 };
 static unsigned char configuration_descriptor[] = {
-    9, USB_DESCTYPE_CONFIGURATION, 83, 0, 2, 1, 4, 0xC0, 50,
+    9, USB_DESCTYPE_CONFIGURATION, 97, 0, 2, 1, 4, 0xC0, 50,
     9, USB_DESCTYPE_INTERFACE, 0, 0, 4, 0xFF, 0xFF, 0xFF, 0,
     BULK(0x01), BULK(0x81), BULK(0x02), BULK(0x82),
     9, USB_DESCTYPE_INTERFACE, 1, 0, 0, 0xFF, 0xFF, 0xFF, 0,
-    9, USB_DESCTYPE_INTERFACE, 1, 1, 2, 0xFF, 0xFF, 0xFF, 0,
-    BULK(0x03), BULK(0x83), 5, 0x41, 1, 2, 3,
+    9, USB_DESCTYPE_INTERFACE, 1, 1, 4, 0xFF, 0xFF, 0xFF, 0,
+    BULK(0x03), BULK(0x83), INTERRUPT(0x04), INTERRUPT(0x84), 5, 0x41, 1, 2, 3,
 };
 static char *strings[] = {"\x09\x04", "Maker", "All of XUD", "0042", "Everything"};
 
@@ -182,7 +184,7 @@ void sends(chanend_t c_in) {
 
 void usb_core(chanend_t *c_out, chanend_t *c_in) {
     const unsigned told = XUD_EPTYPE_BUL | XUD_STATUS_ENABLE;
-    XUD_EpType types[] = {XUD_EPTYPE_CTL | XUD_STATUS_ENABLE, told, told, XUD_EPTYPE_BUL};
+    XUD_EpType types[] = {XUD_EPTYPE_CTL | XUD_STATUS_ENABLE, told, told, XUD_EPTYPE_BUL, XUD_EPTYPE_INT | XUD_STATUS_ENABLE};
     for (;;) XUD_Main(c_out, ENDPOINTS, c_in, ENDPOINTS, 0, types, types, XUD_SPEED_HS, XUD_PWR_SELF);
 }
 
@@ -196,5 +198,6 @@ void usb_device(void) {
     channel_t orders = chan_alloc();
     send_request = orders.end_a, send_order = orders.end_b;
     PAR_JOBS(PJOB(endpoint_0, (out[0], in[0])), PJOB(echo, (out[1], in[1])), PJOB(echo_by_select, (out[2], in[2])),
-             PJOB(count, (out[3])), PJOB(sends, (in[3])), PJOB(usb_core, (c_out, c_in)));
+             PJOB(count, (out[3])), PJOB(sends, (in[3])), PJOB(echo, (out[4], in[4])),
+             PJOB(usb_core, (c_out, c_in)));
 }

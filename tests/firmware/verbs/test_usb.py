@@ -3,6 +3,7 @@
 import struct
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,11 +93,11 @@ def test_the_host_sees_the_descriptors_of_the_program(device: usb.core.Device) -
     settings = [(each.bInterfaceNumber, each.bAlternateSetting) for each in configuration]
     assert settings == [(0, 0), (1, 0), (1, 1)]
     addresses = [[endpoint.bEndpointAddress for endpoint in each] for each in configuration]
-    assert addresses == [[0x01, 0x81, 0x02, 0x82], [], [0x03, 0x83]]
+    assert addresses == [[0x01, 0x81, 0x02, 0x82], [], [0x03, 0x83, 0x04, 0x84]]
 
 
 DEVICE, CONFIGURATION, STRING, QUALIFIER, OTHER_SPEED = 1, 2, 3, 6, 7
-HEAD = bytes((9, 2, 83, 0, 2, 1, 4, 0xC0, 50))
+HEAD = bytes((9, 2, 97, 0, 2, 1, 4, 0xC0, 50))
 DESCRIPTORS = {
     (DEVICE, 0): bytes.fromhex("12010002ffffff4009120200341201020301"),
     (STRING, 0): bytes((4, 3, 9, 4)),
@@ -117,7 +118,7 @@ def test_descriptors_as_long_as_the_host_asks(
 def test_the_configuration_at_either_speed(device: usb.core.Device) -> None:
     whole = bytes(device.ctrl_transfer(0x80, 6, CONFIGURATION << 8, 0, 255, TIMEOUT))
     other = bytes(device.ctrl_transfer(0x80, 6, OTHER_SPEED << 8, 0, 255, TIMEOUT))
-    assert (len(whole), whole[:9], whole[-5:]) == (83, HEAD, bytes((5, 0x41, 1, 2, 3)))
+    assert (len(whole), whole[:9], whole[-5:]) == (97, HEAD, bytes((5, 0x41, 1, 2, 3)))
     assert other == whole[:1] + bytes((OTHER_SPEED,)) + whole[2:]
 
 
@@ -128,7 +129,7 @@ REFUSED = {
     "SET_DESCRIPTOR": (0x00, 7, DEVICE << 8, 0, b"x"),
     "a configuration of another number": (0x00, 9, 2, 0, None),
     "a setting that is not there": (0x01, 11, 2, 1, None),
-    "an endpoint that is not there": (0x82, 0, 0, 0x84, 2),
+    "an endpoint that is not there": (0x82, 0, 0, 0x85, 2),
     "a halt of one that is not there": (0x02, 3, 0, 0x05, None),
     "another feature": (0x02, 3, 1, 0x81, None),
     "a test mode": (0x00, 3, 2, 0x0400, None),
@@ -242,6 +243,27 @@ def test_a_packet_that_has_no_room_fails_and_is_sent_again(device: usb.core.Devi
         device.read(0x81, 99, TIMEOUT)
     assert failure.value.backend_error_code == libusb1.LIBUSB_ERROR_OVERFLOW
     assert bytes(device.read(0x81, 100, TIMEOUT)) == pattern(100)
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 16])
+def test_interrupt_packets_come_back(device: usb.core.Device, size: int) -> None:
+    assert device.write(0x04, pattern(size), TIMEOUT) == size
+    assert bytes(device.read(0x84, 16, TIMEOUT)) == pattern(size)
+
+
+@pytest.mark.parametrize("size", [17, 32, 40])
+@pytest.mark.usefixtures("kept_programs")
+async def test_smaller_packets_divide_longer_requests(size: int) -> None:
+    need_compiler()
+    async with open_device(board_of(SOURCE), runner=inline) as device:
+        host = InProcessHost(device.usb)
+        await host.plug_in()
+        with trio.fail_after(SECONDS):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(partial(host.write, pattern(size), endpoint=0x04))
+                # A request of 64 bytes ends with the first packet that is not full.
+                got = await host.read(64 if size % 16 else size, endpoint=0x84)
+        assert got == pattern(size)
 
 
 # Halts.

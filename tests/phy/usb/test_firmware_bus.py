@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 import trio
@@ -159,6 +160,17 @@ async def test_a_reset_while_it_is_asked_begins_again() -> None:
             await bus.wait_connected()
         assert bus.descriptors.device.product == 7
         node.stop()
+
+
+@pytest.mark.parametrize("size", [0, 513, 1024])
+async def test_packets_that_the_bus_has_not_keep_a_device_away(
+    size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoints = (EndpointDescriptor(address=0x01, max_packet_size=size),)
+    configuration = ConfigurationDescriptor(interfaces=(InterfaceDescriptor(string=0, endpoints=endpoints),))
+    async with running(replace(DESCRIPTORS, configuration=configuration)) as firmware:
+        assert firmware.bus.has_failed
+    assert f"endpoint 0x01 has packets of {size} bytes; 1 to 512 can be" in caplog.text
 
 
 # Endpoints.

@@ -242,3 +242,35 @@ async def test_a_reset_is_an_event_also_where_nothing_is_ready() -> None:
             b.reset()
         with pytest.raises(BusUpdate):
             await b.out.finish()
+
+
+# Smaller packets.
+
+
+@pytest.mark.parametrize("zero_packet", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 32, 512, 520])
+async def test_a_write_comes_in_packets_of_the_endpoints_size(size: int, zero_packet: bool) -> None:
+    ended = size % 16 != 0 or not size or zero_packet
+    expected = [pattern(size)[at : at + 16] for at in range(0, size, 16)]
+    if ended and size % 16 == 0:
+        expected.append(b"")
+    async with bench() as b:
+        b.host_out.packet_size = 16
+        write = Out(b.host_out, pattern(size), zero_packet=zero_packet)
+        assert [await b.out.transfer(b"") for _ in expected] == expected
+        assert write.ended == [(TransferStatus.OKAY, size)]
+
+
+@pytest.mark.parametrize(
+    ("packets", "room", "got"), [([16, 16, 3], 64, 35), ([16, 0], 64, 16), ([16, 16], 32, 32), ([5], 64, 5)]
+)
+async def test_a_read_ends_with_a_packet_that_is_not_full(packets: list[int], room: int, got: int) -> None:
+    async with bench() as b:
+        b.host_in.packet_size = 16
+        read = In(b.host_in, room)
+        sent = pattern(sum(packets))
+        for size in packets:
+            assert read.ended == []
+            await b.into.transfer(sent[:size])
+            sent = sent[size:]
+        assert read.ended == [(TransferStatus.OKAY, pattern(got))]

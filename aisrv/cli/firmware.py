@@ -265,11 +265,15 @@ def headers(cflags: bool, cmake: bool) -> None:
       cc $(aisrv firmware headers --cflags) -fsyntax-only main.c
       cmake -B build -DCMAKE_TOOLCHAIN_FILE=$(aisrv firmware headers --cmake)
     """
-    from aisrv.firmware.compiler import CFLAGS, INCLUDE
+    from aisrv.firmware.compiler import CFLAGS, INCLUDE, cache, named_compiler
+    from aisrv.firmware.inline_assembly import assembler_options
 
     if cmake:
         from aisrv.firmware.toolchain import write_toolchain
 
         click.echo(write_toolchain())
         return
-    click.echo(shlex.join(("-std=gnu11", *CFLAGS)) if cflags else str(INCLUDE))
+    if cflags:
+        click.echo(shlex.join(("-std=gnu11", *CFLAGS, *assembler_options(named_compiler(), cache()))))
+        return
+    click.echo(INCLUDE)

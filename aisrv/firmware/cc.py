@@ -9,8 +9,9 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from aisrv.firmware.compiler import CFLAGS, CHECKS, LDFLAGS, find_compiler, runtime
+from aisrv.firmware.compiler import CFLAGS, CHECKS, LDFLAGS, cache, find_compiler, runtime
 from aisrv.firmware.errors import FirmwareError
+from aisrv.firmware.inline_assembly import assembler_options
 
 _OF_XMOS: Final = (
     "-target=",
@@ -20,14 +21,17 @@ _OF_XMOS: Final = (
     "-mcmodel=",
     "-mno-dual-issue",
 )
-_NO_LINK: Final = frozenset(("-c", "-S", "-E", "-fsyntax-only", "--version", "-v"))
+_NO_ASSEMBLY: Final = frozenset(("-S", "-E", "-fsyntax-only", "--version", "-v"))
 
 
 def command(compiler: str, arguments: Sequence[str]) -> list[str]:
     """Return the call of the host's compiler. Raises FirmwareError where the runtime does not compile."""
     own = [argument for argument in arguments if not argument.startswith(_OF_XMOS)]
-    call = [compiler, "-std=gnu11", *CFLAGS, *CHECKS, *own]
-    if not own or _NO_LINK.intersection(own):
+    begin = [compiler, "-std=gnu11", *CFLAGS, *CHECKS]
+    if not own or _NO_ASSEMBLY.intersection(own):
+        return [*begin, *own]
+    call = [*begin, *assembler_options(compiler, cache()), *own]
+    if "-c" in own:
         return call
     return [*call, *runtime(compiler), *LDFLAGS, "-lm"]
 

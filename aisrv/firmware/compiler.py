@@ -16,6 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from aisrv.firmware.errors import FirmwareError
+from aisrv.firmware.inline_assembly import assembler_options, has_assembly
 from aisrv.firmware.records import header
 from aisrv.values.regular_file import read_regular
 from aisrv.values.whole_file import write_whole
@@ -28,6 +29,9 @@ RUNTIME: Final = (
     "runtime.c",
     "lib_xcore.c",
     "interrupts.c",
+    "xs3_instructions.c",
+    "memory_transport.c",
+    "thread_call.c",
     "aisrv_local.c",
     "xscope.c",
     "xud.c",
@@ -97,6 +101,11 @@ def find_compiler() -> str:
     raise FirmwareError(f"the compiler of CC, {named!r}, is not found" if named else _MISSING)
 
 
+def named_compiler() -> str:
+    """Return the compiler that CC names, or gcc, whether it is there or not."""
+    return os.environ.get("CC") or "gcc"
+
+
 def cache() -> Path:
     """Return the folder in which programs are kept."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -119,13 +128,14 @@ def build(program: Program, compiler: str | None = None) -> Path:
     parts = runtime(compiler, program.functions)
     calls = list(_calls(compiler, program))
     texts = [_run(*call, "-E") for call in calls]
-    kept = cache() / _key(compiler, program, [*parts, *texts]) / "program"
+    assemblers = [assembler_options(compiler, cache()) if has_assembly(text) else () for text in texts]
+    kept = cache() / _key(compiler, program, [*parts, *texts, *sum(assemblers, ())]) / "program"
     if os.access(kept, os.X_OK):
         return kept
     with tempfile.TemporaryDirectory(prefix="aisrv-firmware-") as folder:
         objects = [f"{folder}/{number}.o" for number in range(len(calls))]
-        for call, output in zip(calls, objects, strict=True):
-            _run(*call, "-c", "-o", output)
+        for call, assembler, output in zip(calls, assemblers, objects, strict=True):
+            _run(*call, *assembler, "-c", "-o", output)
         is_cpp = any(source.suffix in _CPP for unit in program.units for source in unit.sources)
         libraries = ("-lstdc++", "-lm") if is_cpp else ("-lm",)
         linked = Path(folder, "program")

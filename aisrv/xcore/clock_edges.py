@@ -1,6 +1,7 @@
 """The edges of a clock signal that is periodic: arithmetic in place of a list."""
 
-from typing import Self
+from collections.abc import Sequence
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -18,6 +19,8 @@ class ClockEdges(Struct, frozen=True):
     rise_delay: int = 0
     """In parts of a tick, of which there are `denominator`."""
     fall_delay: int = 0
+    lag: ClassVar[int] = 0
+    """How many falling edges come before the first rising one."""
 
     def falling(self, k: int) -> int:
         """Return the tick of falling edge `k`, the first of which is 1."""
@@ -50,6 +53,8 @@ class ClockEdges(Struct, frozen=True):
                     return edge
         return None
 
-    def moved(self, origin: int) -> Self:
-        """Return the same clock with another origin."""
-        return type(self)(origin, self.numerator, self.denominator, self.rise_delay, self.fall_delay)
+    def falling_ticks(self, first: int, end: int) -> Sequence[int]:
+        """Return the ticks of falling edges from `first` up to `end`, without it."""
+        if self.denominator == 1:
+            return range(self.falling(first), self.falling(end), self.numerator)
+        return [self.falling(k) for k in range(first, end)]

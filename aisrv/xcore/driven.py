@@ -1,6 +1,6 @@
 """What one driver does to a pin: its levels over time."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -21,12 +21,10 @@ class Driver(Protocol):
 class Driven:
     """A sorted list of changes, and a periodic clock after it where the driver drives one."""
 
-    __slots__ = ("_clock", "_inverted", "_levels", "_ticks", "driver", "is_weak", "kept_since", "open_drain")
+    __slots__ = ("_clock", "_inverted", "_levels", "_ticks", "driver", "is_weak", "kept_since")
 
     def __init__(self, driver: Driver) -> None:
         self.driver: Final = driver
-        self.open_drain: Final = bool(getattr(driver, "open_drain", False))
-        """Whether its 1 is that of a pull-up."""
         self.is_weak: Final = bool(getattr(driver, "is_weak", False))
         """Whether it loses against any other that drives."""
         self._ticks: list[int] = []
@@ -35,6 +33,11 @@ class Driven:
         self._inverted = False
         self.kept_since: int | None = None
         """Tick from which on somebody wants the past; None where nobody does."""
+
+    @property
+    def open_drain(self) -> bool:
+        """Whether its 1 is that of a pull-up."""
+        return bool(getattr(self.driver, "open_drain", False))
 
     def __len__(self) -> int:
         return len(self._ticks)
@@ -61,16 +64,16 @@ class Driven:
             ticks.append(tick)
             self._levels.append(level)
             return
-        at = bisect_left(ticks, tick)
-        if ticks[at] == tick:
-            self._levels[at] = level
+        at = bisect_right(ticks, tick)
+        if at and ticks[at - 1] == tick:
+            self._levels[at - 1] = level
         else:
             ticks.insert(at, tick)
             self._levels.insert(at, level)
 
     def put_all(self, ticks: Sequence[int], levels: Sequence[int]) -> None:
         """Have each level from its tick on; ticks ascend."""
-        if self._clock is None and (not self._ticks or ticks[0] > self._ticks[-1]):
+        if self._clock is None and (not self._ticks or ticks[0] >= self._ticks[-1]):
             self._ticks.extend(ticks)
             self._levels.extend(levels)
             return

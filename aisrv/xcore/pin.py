@@ -40,8 +40,15 @@ class PinListener(Protocol):
     def pin_changed(self, pin: "Pin", tick: int) -> None:
         """Called as changes are laid down or withdrawn, of which the first is at `tick`; it may lie ahead.
 
-        It drives no pin.
+        It drives other pins alone.
         """
+
+
+class PinReader(Protocol):
+    """Reads the past of a pin late."""
+
+    def read_pins(self, now: int) -> None:
+        """Read what it needs of the ticks before `now`, as that is dropped then."""
 
 
 class Pin:
@@ -56,6 +63,7 @@ class Pin:
         self._listeners: list[PinListener] = []
         self._kept: dict[object, int] = {}
         self._prune_at = 64
+        self._readers: tuple[PinReader, ...] = ()
         self._disagreed = False
 
     # Levels.
@@ -87,6 +95,18 @@ class Pin:
         """Return the level as a reader sees it: 0, 1, or X where two disagree. A floating pin reads 0."""
         level = self.level(tick)
         return LOW if level == Z else level
+
+    def bits(self, ticks: Sequence[int]) -> int:
+        """Return the bits read at some ticks, the first in bit 0; a pin that floats or is X reads 0."""
+        value = self.value
+        first = value(ticks[0])
+        after = self._next_candidate(ticks[0])
+        if after is None or after > ticks[-1]:
+            return (1 << len(ticks)) - 1 if first == HIGH else 0
+        bits = 0
+        for at, tick in enumerate(ticks):
+            bits |= (value(tick) == HIGH) << at
+        return bits
 
     def drive(self, level: int, driver: Driver, tick: int | None = None) -> None:
         """Drive 0, 1 or Z from a tick on, the present one by default; what the driver does later stays."""
@@ -137,10 +157,12 @@ class Pin:
 
     def is_driven(self, driver: Driver, tick: int | None = None) -> bool:
         """Whether a driver drives the pin at a tick, the present one by default."""
+        return self.level_of(driver, self.runtime.clock.ticks() if tick is None else tick) != Z
+
+    def level_of(self, driver: Driver, tick: int) -> int:
+        """Return what a driver does at the end of a tick: 0, 1 or Z."""
         driven = self._driven.get(id(driver))
-        if driven is None:
-            return False
-        return driven.level(self.runtime.clock.ticks() if tick is None else tick) != Z
+        return Z if driven is None else driven.level(tick)
 
     def is_driven_by_another(self, driver: Driver, tick: int | None = None) -> bool:
         """Whether anyone but that driver drives the pin at a tick, the present one by default.
@@ -156,6 +178,11 @@ class Pin:
     def drivers(self) -> tuple[Driver, ...]:
         """Who has ever driven the pin."""
         return tuple(driven.driver for driven in self._driven.values())
+
+    def user_changed(self, driver: Driver) -> None:
+        """Have who waits for the pin look again: another core uses a driver, and that may wake it."""
+        if id(driver) in self._driven:
+            self._changed(self.runtime.clock.ticks())
 
     # Waits.
 
@@ -204,6 +231,14 @@ class Pin:
     def stop_listening(self, listener: PinListener) -> None:
         """Forget a listener, where it is one."""
         self._listeners = [each for each in self._listeners if each is not listener]
+
+    def read_by(self, reader: "PinReader") -> None:
+        """Ask a reader before the past is dropped."""
+        self._readers = (*self._readers, reader)
+
+    def read_no_more(self, reader: "PinReader") -> None:
+        """Forget a reader, where it is one."""
+        self._readers = tuple(each for each in self._readers if each is not reader)
 
     def keep(self, reader: object, since: int) -> None:
         """Keep changes from a tick on for a reader, which calls again with a later one."""
@@ -303,6 +338,8 @@ class Pin:
 
     def _prune(self, now: int) -> None:
         """Drop changes that nobody reads any more: the level before the present tick stays."""
+        for reader in self._readers:
+            reader.read_pins(now)
         since = min(now, *self._kept.values()) - 1 if self._kept else now - 1
         for driven in self._driven.values():
             driven.drop_before(since)

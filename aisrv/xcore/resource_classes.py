@@ -4,7 +4,7 @@ Substrates that charge their verbs with time, or count what crosses an end, are 
 `open_node` takes them as one value, and no verb asks which there are.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -14,6 +14,19 @@ from aisrv.xcore.lock import Lock
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.synchronizer import Synchronizer
 from aisrv.xcore.timer import Timer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aisrv.xcore.pins import Pins
+    from aisrv.xcore.ports import Ports
+
+
+def plain_ports(runtime: Runtime, tile: int, core_clock_mhz: int, pins: "Pins") -> "Ports":
+    """Make the ports of a tile, which most programs have none of: so their modules wait until then."""
+    from aisrv.xcore.ports import Ports
+
+    return Ports(runtime, tile, core_clock_mhz, pins)
 
 
 class ResourceClasses(Struct, frozen=True):
@@ -25,6 +38,8 @@ class ResourceClasses(Struct, frozen=True):
     timer: type[Timer] = Timer
     lock: type[Lock] = Lock
     synchronizer: type[Synchronizer] = Synchronizer
+    ports: "Callable[[Runtime, int, int, Pins], Ports]" = plain_ports
+    """Makes the ports of a tile, given its number, the clock of its cores in MHz, and its pins."""
 
 
 PLAIN: Final = ResourceClasses()

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from typing import Any, Final, Literal, Protocol, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, TypeVarTuple
 
 import trio
 from trio.lowlevel import current_task
@@ -23,6 +23,9 @@ from aisrv.xcore.switch import Switch
 from aisrv.xcore.trace import Tracer, fan_out
 from aisrv.xcore.traps import Deadlock, trap_of
 from aisrv.xcore.waiter import Sleep, Waiter, no_cleanup
+
+if TYPE_CHECKING:
+    from aisrv.xcore.alarms import Alarms
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +41,13 @@ OnTrap = Literal["raise", "halt"]
 
 
 _running_in: ContextVar["Runtime | None"] = ContextVar("current_runtime", default=None)
+
+
+class CalledOff(Protocol):
+    """What is to be done at a tick."""
+
+    def call_off(self) -> None:
+        """Do nothing when it comes."""
 
 
 class CoreOwner(Protocol):
@@ -115,6 +125,28 @@ class Runtime:
     def poll(self) -> Poll:
         """Polling loops on virtual time outside of any core."""
         return Poll()
+
+    @cached_property
+    def _alarms(self) -> "Alarms":
+        from aisrv.xcore.alarms import Alarms  # most programs have none
+
+        return Alarms(self, self._nursery)
+
+    def at_tick(self, tick: int, act: Callable[[], object]) -> "CalledOff":
+        """Have something done at a tick, while which is to come no deadlock is reported.
+
+        It does not wait and does not raise. The value returned calls it off.
+        """
+        return self._alarms.at(tick, act)
+
+    def outside_awaited(self) -> None:
+        """Note that something other than a core is awaited, which may wake one: no deadlock is reported."""
+        self.runnable += 1
+
+    def outside_came(self) -> None:
+        """Note that it is awaited no more."""
+        self.runnable -= 1
+        self._check_deadlock()
 
     @property
     def cores(self) -> tuple[Core, ...]:
@@ -448,6 +480,11 @@ class Parking(Waiter[T]):
 
     park_for_event: Callable[..., Awaitable[Any]] = park
     """Wait in a select for one of its events: `park`, with the select as the resource."""
+
+    async def park_to_tick(self, tick: int, verb: str, resource: Resource) -> None:
+        """Wait until it is woken, or until a tick."""
+        with trio.CancelScope(deadline=self._runtime.clock.deadline(tick)):
+            await self.park(verb, resource, timed=True)
 
     async def park_until(self, last: AwaitedEvent, source: EventSource) -> Any:  # noqa: ANN401 - an event
         """Wait in a select for one of its events, of which `last` is sure to come."""

@@ -17,8 +17,11 @@ from aisrv.xcore.timer import Timer
 from aisrv.xcore.traps import Trap, TrapKind, check_size
 
 if TYPE_CHECKING:
+    from aisrv.xcore.clockblock import ClockBlock
     from aisrv.xcore.pin import Pin
     from aisrv.xcore.pins import Pins
+    from aisrv.xcore.port import Port
+    from aisrv.xcore.ports import Ports
 
 CORES: Final = 8
 TIMERS: Final = 10
@@ -74,6 +77,23 @@ class Tile:
     def pin(self, name: str) -> "Pin":
         """Return a pin: `X0D12` of tile 0, or by its port `1E`, `4A.2`; raises SizeError for other names."""
         return self.pins[name]
+
+    @cached_property
+    def ports(self) -> "Ports":
+        """The tile's 29 ports and six clock blocks."""
+        return self._classes.ports(self.runtime, self.number, self._core_clock_mhz, self.pins)
+
+    def port(self, port: str | int) -> "Port":
+        """Return a port by name, `1A` or `XS1_PORT_1A`, or resource id; raises SizeError for others."""
+        return self.ports.port(port)
+
+    def clock_block(self, resource_id: int) -> "ClockBlock":
+        """Return a clock block by resource id, 0x106 for `XS1_CLKBLK_1`; raises SizeError for others."""
+        return self.ports.clock_block(resource_id)
+
+    def allocate_clock_block(self) -> "ClockBlock":
+        """Enable the lowest clock block that is not enabled; the sixth traps with ILLEGAL_RESOURCE."""
+        return self.ports.allocate_clock_block()
 
     @property
     def cores_in_use(self) -> int:

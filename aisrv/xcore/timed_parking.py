@@ -65,6 +65,15 @@ class TimedParking(Parking[T]):
             raise result.error
         return result
 
+    async def park_to_tick(self, tick: int, verb: str, resource: Resource) -> None:
+        """Wait until it is woken, or until a tick, in its turn."""
+        clock = self._timeline.clock_at(tick)
+        turn = self._timeline.at(clock, lambda: self.wake_at(clock, cast("T", None)))
+        try:
+            await self.park(verb, resource, timed=True)
+        finally:
+            turn.call_off()
+
     def wake(self, value: T) -> bool:
         """Let the task run on with a value in its turn, at the clock of the running core or its own."""
         return self.wake_at(self._timeline.now(), value)

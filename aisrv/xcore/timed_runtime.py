@@ -8,7 +8,7 @@ import trio
 
 from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.device_costs import DEFAULT_CASE_SLOTS, JOB_SLOTS, RESOURCE_SLOTS
-from aisrv.xcore.runtime import CoreOwner, OnTrap, Runtime
+from aisrv.xcore.runtime import CalledOff, CoreOwner, OnTrap, Runtime
 from aisrv.xcore.switch import Switch
 from aisrv.xcore.tile_links import TileLinks
 from aisrv.xcore.timed_core import TimedCore
@@ -101,6 +101,10 @@ class TimedRuntime(Runtime):
             await super().begin_verb()
         self.timeline.charge_slots(RESOURCE_SLOTS)
         await self.timeline.settle()
+
+    def at_tick(self, tick: int, act: Callable[[], object]) -> CalledOff:
+        """Have something done at a tick, before what cores do then."""
+        return self.timeline.at(self.timeline.clock_at(tick), act)
 
     async def let_others_run(self) -> None:
         """Wait for the core's tick; outside of any core let others run."""

@@ -1,0 +1,506 @@
+"""Ports: input and output of words at the edges of a clock block. Rules: "Ports".
+
+A port commits what it outputs to its pins ahead, and finds what it inputs in their past: no task runs for
+each edge. A core that waits sleeps to the tick of its word, or until the pins change. Names are those of
+lib_xcore's port.h; `in_` is `port_in`.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from aisrv.xcore.core import Core
+from aisrv.xcore.driven import Driver
+from aisrv.xcore.port_input import Found
+from aisrv.xcore.port_settings import PortMode, PortSettings
+from aisrv.xcore.report import known_to_use, name_of
+from aisrv.xcore.traced import traced_verb
+from aisrv.xcore.wire import Wire
+
+if TYPE_CHECKING:
+    from aisrv.xcore.listener import Listener
+    from aisrv.xcore.pin import Pin
+    from aisrv.xcore.runtime import CalledOff
+
+WORD: int = 0xFFFFFFFF
+
+
+class Port(PortSettings):
+    """One of the 29 ports of a tile. Get it with `Tile.port`, and `enable` it.
+
+    It is an event of a select: that an input would not wait. The word of the event is held until it is input.
+    """
+
+    _alarm: "CalledOff | None" = None
+    _listens = False
+    _outside = False
+
+    # Output.
+
+    @traced_verb("out")
+    async def out(self, value: int) -> None:
+        """Output a word of the transfer width; waits where one is in the transfer register."""
+        await self._begin("out")
+        if self._out.waiting is not None:
+            await self._wait_to_load("out")
+        self._put(value, self._in.entries)
+
+    @traced_verb("outpw")
+    async def out_part_word(self, value: int, bits: int) -> None:
+        """Output the lowest `bits` of a word; the port must be buffered, and `bits` some of its samples."""
+        await self._begin("outpw")
+        entries = self._entries("outpw", bits)
+        if self._out.waiting is not None:
+            await self._wait_to_load("outpw")
+        self._put(value, entries)
+
+    async def out_shift_right(self, value: int) -> int:
+        """Output the lowest bits of a value, and return the others, shifted right."""
+        await self.out(value)
+        return (value & WORD) >> self._in.transfer_width
+
+    async def out_at_time(self, time: int, value: int) -> None:
+        """Output as the port's counter becomes `time`."""
+        await self.set_trigger_time(time)
+        await self.out(value)
+
+    async def out_shift_right_at_time(self, time: int, value: int) -> int:
+        """Output the lowest bits of a value at a time, and return the others."""
+        await self.set_trigger_time(time)
+        return await self.out_shift_right(value)
+
+    @traced_verb("syncr")
+    async def sync(self) -> None:
+        """Wait until all that was output has been driven for a whole period; an input does not wait."""
+        await self._begin("syncr")
+        if self._mode is not PortMode.DATA or not self._is_output:
+            return
+        with self._wait("syncr"):
+            edge = self._out.done_edge(self._clock.fallen(self._now()))
+            while self._is_output and self._clock.fallen(now := self._now()) < edge:
+                moved = self._ended
+                await self._park("syncr", self.clock.edges.falling(edge))
+                if self._ended is not moved:  # the clock counts anew
+                    edge = self._out.done_edge(self._clock.fallen(now))
+                self._advance(self._now())
+
+    def _put(self, value: int, entries: int) -> None:
+        if self._mode is not PortMode.DATA:
+            return
+        fallen = self._clock.fallen(self._now())
+        if not self._is_output:
+            time = self._in.time
+            self._out.begin(fallen)
+            self._is_output = True
+            if time is not None:
+                self._out.set_time(time, fallen)
+                self._in.clear_time()
+        if self._next_count is not None:
+            entries, self._next_count = self._next_count, None
+        self._out.put(value & WORD, entries, fallen)
+        self._lay()
+
+    _next_count: int | None = None
+    """Samples of the next word that is output, where they are set."""
+
+    async def _wait_to_load(self, verb: str) -> None:
+        """Wait until the transfer register is free."""
+        with self._wait(verb):
+            while (waiting := self._out.waiting) is not None:
+                await self._park(verb, self.clock.edges.falling(waiting.load))
+                self._advance(self._now())
+
+    # Input.
+
+    @traced_verb("in")
+    async def in_(self) -> int:
+        """Input a word of the transfer width that meets time and condition, or wait for one."""
+        await self._begin("in")
+        return await self._input("in")
+
+    @traced_verb("inpw")
+    async def in_part_word(self, bits: int) -> int:
+        """Input a word of which `bits` are new, in its highest bits; the port must be buffered."""
+        await self._begin("inpw")
+        entries = self._entries("inpw", bits)
+        now = self._now()
+        if not self._is_output and self._in.available(self._clock.sampled(now)) is None:
+            self._in.set_count(entries, self._clock.sampled(now))
+        return await self._input("inpw")
+
+    async def in_shift_right(self, value: int) -> int:
+        """Input a word into the highest bits of a value, which is shifted right."""
+        new = await self.in_()
+        width = self._in.transfer_width
+        return (value & WORD) >> width | new << 32 - width & WORD
+
+    async def in_at_time(self, time: int) -> int:
+        """Input the value at a time of the port's counter; where buffered, the last sample of the word."""
+        await self.set_trigger_time(time)
+        return await self.in_()
+
+    async def in_shift_right_at_time(self, time: int, value: int) -> int:
+        """Input the value at a time into the highest bits of a value."""
+        await self.set_trigger_time(time)
+        return await self.in_shift_right(value)
+
+    async def in_when_pinseq(self, value: int) -> int:
+        """Input once the pins are `value`; where buffered, that is the last sample of the word."""
+        self.set_trigger_in_equal(value)
+        return await self._in_once()
+
+    async def in_when_pinsneq(self, value: int) -> int:
+        """Input once the pins are not `value`; where buffered, that is the last sample of the word."""
+        self.set_trigger_in_not_equal(value)
+        return await self._in_once()
+
+    async def in_shift_right_when_pinseq(self, pins: int, value: int) -> int:
+        """Input once the pins are as given, into the highest bits of a value."""
+        self.set_trigger_in_equal(pins)
+        new = await self.in_shift_right(value)
+        self._in.condition = None
+        return new
+
+    async def in_shift_right_when_pinsneq(self, pins: int, value: int) -> int:
+        """Input once the pins are not as given, into the highest bits of a value."""
+        self.set_trigger_in_not_equal(pins)
+        new = await self.in_shift_right(value)
+        self._in.condition = None
+        return new
+
+    async def _in_once(self) -> int:
+        value = await self.in_()
+        self._in.condition = None
+        return value
+
+    def endin(self) -> int:
+        """End the input of a buffered port: return the bits that are left, which the next inputs have.
+
+        Whole words come first; the rest is in the highest bits of the last one.
+        """
+        self._operate("endin")
+        if not self._in.buffered:
+            self._refuse("endin", "is not buffered")
+        now = self._now()
+        self._advance(now)
+        if self._is_output:
+            self._refuse("endin", "is an output")
+        counter = self._clock.counter(self._clock.fallen(now))
+        return self._in.end(self._clock.sampled(now), counter) * self.width
+
+    async def force_input(self) -> tuple[int, int]:
+        """Input what is there of a word: return how many bits, and the word with them in its highest ones."""
+        bits = min(self.endin(), self._in.transfer_width)
+        return bits, await self.in_()
+
+    def peek(self) -> int:
+        """Return the pins as they are now."""
+        self._operate("peek")
+        return self._pins.value_at(self._now())
+
+    async def _input(self, verb: str) -> int:
+        if self._mode is not PortMode.DATA:
+            return 0
+        now = self._now()
+        self._since = sampled = self._clock.sampled(now)
+        if self._is_output:
+            self._turn_round(now)
+        elif (found := self._in.available(sampled)) is not None:
+            return self._take(found, sampled)
+        with self._wait(verb):
+            while True:
+                now = self._now()
+                self._advance(now)
+                found, tick = self._next_word(now)
+                if found is not None:
+                    break
+                if self._in.condition is not None:
+                    self._listen_to_pins()
+                await self._park(verb, tick)
+        return self._take(found, self._clock.sampled(now))
+
+    def _take(self, found: Found, sampled: int) -> int:
+        taken = self._in.take(found, sampled)
+        self._timestamp = taken.timestamp
+        return taken.value
+
+    def _keep_awaited(self, now: int) -> None:
+        if self._waits and self._mode is PortMode.DATA:
+            found, _ = self._next_word(now)
+            if found is not None:
+                self._in.hold(found, self._clock.sampled(now))
+
+    def _turn_round(self, now: int) -> None:
+        self._out.turn_round(self._clock.fallen(now))
+        self._lay()
+
+    def _next_word(self, now: int) -> tuple[Found | None, int | None]:
+        """Return the word that a core waited for, or the tick at which to look again, as far as is known."""
+        if self._is_output:
+            turn = self._out.turn
+            return None, None if turn is None else self.clock.edges.falling(turn)
+        sampled = self._clock.sampled(now)
+        found = self._in.find(self._since, sampled)
+        if found.sample is None:
+            return None, found.look_at
+        if found.sample <= sampled:
+            return found, None
+        return None, self._clock.sample_tick(found.sample)
+
+    # Triggers, counts and buffers.
+
+    @traced_verb("setpt")
+    async def set_trigger_time(self, time: int) -> None:
+        """Have the next input or output at a time of the port's counter, of 16 bits.
+
+        Waits where a word is in the transfer register, as that is not for this time.
+        """
+        await self._begin("setpt")
+        if self._mode is not PortMode.DATA:
+            return
+        if self._out.waiting is not None:
+            await self._wait_to_load("setpt")
+        now, time = self._now(), time & 0xFFFF
+        if self._is_output:
+            self._out.set_time(time, self._clock.fallen(now))
+            self._lay()
+        else:
+            self._in.set_time(time, self._clock.sampled(now))
+
+    def clear_trigger_time(self) -> None:
+        """Have the next input or output at any time."""
+        self._operate("clrpt")
+        now = self._now()
+        self._advance(now)
+        self._in.clear_time()
+        if self._is_output:
+            self._out.clear_time(self._clock.fallen(now))
+            self._lay()
+
+    def get_trigger_time(self) -> int:
+        """Return the counter, of 16 bits, at the last word that was input, or loaded for output."""
+        self._operate("getts")
+        self._advance(self._now())
+        loaded = self._is_output and self._out.shifting is not None
+        return self._out.timestamp if loaded else self._timestamp
+
+    def set_trigger_in_equal(self, value: int) -> None:
+        """Input once the pins are `value`: a buffered port once, an unbuffered one from now on."""
+        self._set_condition("setc", equal=True, value=value)
+
+    def set_trigger_in_not_equal(self, value: int) -> None:
+        """Input once the pins are not `value`: a buffered port once, an unbuffered one from now on."""
+        self._set_condition("setc", equal=False, value=value)
+
+    def set_trigger_value(self, value: int) -> None:
+        """Change the value of the condition."""
+        self._set_condition("setd", equal=self._in.condition, value=value)
+
+    def clear_trigger_in(self) -> None:
+        """Input any value."""
+        self._set_condition("setc", equal=None, value=self._in.data)
+
+    def _set_condition(self, verb: str, *, equal: bool | None, value: int) -> None:
+        self._operate(verb)
+        self._advance(self._now())
+        self._in.set_condition(value & (1 << self.width) - 1, equal=equal)
+
+    @traced_verb("setpsc")
+    async def set_shift_count(self, bits: int) -> None:
+        """Have the next word of a buffered port be of so many bits, once."""
+        await self._begin("setpsc")
+        entries = self._entries("setpsc", bits)
+        if self._mode is not PortMode.DATA:
+            return
+        if self._is_output:
+            if self._out.waiting is not None:
+                await self._wait_to_load("setpsc")
+            self._next_count = entries
+        else:
+            self._in.set_count(entries, self._clock.sampled(self._now()))
+
+    def clear_buffer(self) -> None:
+        """Empty both registers; what is not driven yet is withdrawn, and the last value stays."""
+        self._operate("setc")
+        now = self._now()
+        self._advance(now)
+        if self._is_output:
+            self._out.clear(self._clock.fallen(now))
+            self._lay()
+        else:
+            self._in.clear(self._clock.sampled(now))
+
+    def _entries(self, verb: str, bits: int) -> int:
+        if not self._in.buffered:
+            self._refuse(verb, "is not buffered")
+        if bits % self.width or not self.width <= bits <= self._in.transfer_width:
+            self._refuse(verb, f"cannot shift {bits} bits of {self._in.transfer_width}")
+        return bits // self.width
+
+    # Select.
+
+    @property
+    def ready(self) -> bool:
+        """Whether an input would not wait. A word that is seen so is held until it is input."""
+        if not self._enabled or self._mode is not PortMode.DATA:
+            return False
+        now = self._now()
+        self._advance(now)
+        if self._is_output:
+            return False
+        sampled = self._clock.sampled(now)
+        found = self._in.available(sampled) if self._listener is None else self._next_word(now)[0]
+        if found is None:
+            return False
+        self._in.hold(found, sampled)
+        return True
+
+    def listen(self, listener: "Listener") -> None:
+        """Let a select know when its event comes; an output turns round as soon as all is out."""
+        self._check("select")
+        now = self._now()
+        self._advance(now)
+        if self._is_output:
+            self._turn_round(now)
+        self._since = self._clock.sampled(now)
+        self._listener = listener
+        self._listen_to_pins()
+        self._await_event()
+
+    def stop_listening(self, listener: "Listener") -> None:
+        """Forget a select, where it is that."""
+        if self._listener is listener:
+            self._listener = None
+            self._stop_waiting()
+
+    def _await_event(self) -> None:
+        """Tell the select of the event where it is there, or look again when it may be."""
+        self._call_off()
+        listener = self._listener
+        if listener is None:
+            return
+        if self.ready:
+            listener.fire(self)
+            return
+        tick = self._next_word(self._now())[1]
+        if tick is not None:
+            self._alarm = self.runtime.at_tick(tick, self._await_event)
+        elif not self._by_cores:
+            self._outside = True
+            self.runtime.outside_awaited()
+
+    def _call_off(self) -> None:
+        if self._alarm is not None:
+            self._alarm.call_off()
+            self._alarm = None
+        if self._outside:
+            self._outside = False
+            self.runtime.outside_came()
+
+    # Waits.
+
+    async def _begin(self, verb: str) -> None:
+        """Begin a verb that may wait."""
+        await self.runtime.begin_verb()
+        self._check(verb)
+        self._advance(self._now())
+
+    def _wait(self, verb: str) -> "_Waiting":
+        return _Waiting(self, verb)
+
+    def waits_in(self, verb: str | None) -> None:
+        """Note the verb that a core waits in; None where it does no more."""
+        self._verb = verb
+        if verb is None:
+            self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        self._call_off()
+        if self._listens:
+            self._listens = False
+            for pin in self.pins:
+                pin.stop_listening(self)
+
+    async def _park(self, verb: str, tick: int | None) -> None:
+        """Sleep to a tick, or until clock or pins are others than was known."""
+        if tick is not None:
+            await self._parking.park_to_tick(tick, verb, self)
+        else:
+            await self._parking.park(verb, self, timed=not self._by_cores)
+
+    def _listen_to_pins(self) -> None:
+        if not self._listens:
+            self._listens = True
+            for pin in self.pins:
+                pin.listen(self)
+
+    def pin_changed(self, pin: "Pin", tick: int) -> None:  # noqa: ARG002 - as in PinListener
+        """Look again, as a pin is another than was known."""
+        self._look_again()
+
+    def _look_again(self) -> None:
+        super()._look_again()
+        if self._listener is not None:
+            self._await_event()
+
+    # Reports.
+
+    @property
+    def _by_cores(self) -> bool:
+        return None not in self.wakers()
+
+    def wakers(self) -> Sequence[Core | None]:
+        """Return the cores of which any could wake the one that waits here; None is somebody outside.
+
+        Those are the ones whose ports drive its pins or its clock.
+        """
+        block = self.clock
+        if not block.runs:
+            return [known_to_use(block.user)]
+        pins: tuple[Pin, ...] = () if block.source_pin is None else (block.source_pin,)
+        if not self._is_output and self._in.condition is not None:
+            pins += self.pins
+        found: list[Core | None] = []
+        for pin in pins:
+            drivers = self._others_at(pin)
+            found += [known_to_use(each.user) if isinstance(each, Port) else None for each in drivers]
+            if not drivers:
+                found.append(None)
+        return found or [None]
+
+    def explain_wait(self) -> str:
+        """Describe what the core that waits here waits for."""
+        block = self.clock
+        if not block.runs:
+            return f"{block.name} does not run, used by {name_of(block.user)}"
+        drivers = {id(each): each for pin in self.pins for each in self._others_at(pin)}
+        names = [
+            f"{each.name} of {name_of(each.user)}" if isinstance(each, Port) else each.name
+            for each in drivers.values()
+        ]
+        return f"driven by {' and '.join(names)}" if names else "its pins are driven by nobody"
+
+    def _others_at(self, pin: "Pin") -> list[Driver]:
+        """Return who else drives a pin, also through wires."""
+        found: list[Driver] = []
+        for driver in pin.drivers:
+            if isinstance(driver, Wire):
+                found += self._others_at(driver.source)
+            elif driver is not self:
+                found.append(driver)
+        return found
+
+
+class _Waiting:
+    """The block in which a core waits in a verb of a port."""
+
+    __slots__ = ("_port", "_verb")
+
+    def __init__(self, port: Port, verb: str) -> None:
+        self._port = port
+        self._verb = verb
+
+    def __enter__(self) -> None:
+        self._port.waits_in(self._verb)
+
+    def __exit__(self, *_: object) -> None:
+        self._port.waits_in(None)

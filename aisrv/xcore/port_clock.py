@@ -1,0 +1,51 @@
+"""The clock as a port sees it: its edges by number, its counter, and when it samples."""
+
+from aisrv.xcore.clockblock import ClockBlock
+
+COUNTER_MASK = 0xFFFF
+
+
+class PortClock:
+    """The edges of a port's clock block; falling edge `base` is 0 in the port's counter of 16 bits."""
+
+    __slots__ = ("base", "block", "samples_falling")
+
+    def __init__(self, block: ClockBlock) -> None:
+        self.block = block
+        self.base = 0
+        self.samples_falling = False
+        """Whether the port samples at falling edges, and not at rising ones."""
+
+    def fallen(self, tick: int) -> int:
+        """Count the falling edges up to a tick."""
+        return self.block.edges.falling_until(tick)
+
+    def counter(self, falling: int) -> int:
+        """Return the port's counter after a falling edge."""
+        return falling - self.base & COUNTER_MASK
+
+    def falling_at(self, time: int, after: int) -> int:
+        """Return the first falling edge later than edge `after` at which the counter becomes `time`."""
+        return after + 1 + (time - self.counter(after + 1) & COUNTER_MASK)
+
+    def sampled(self, tick: int) -> int:
+        """Count the sampling edges up to a tick."""
+        edges = self.block.edges
+        return edges.falling_until(tick) if self.samples_falling else edges.rising_until(tick)
+
+    def sample_tick(self, sample: int) -> int | None:
+        """Return the tick of a sampling edge; None where it is not known yet."""
+        edges = self.block.edges
+        return edges.falling(sample) if self.samples_falling else edges.rising(sample)
+
+    def sample_counter(self, sample: int) -> int:
+        """Return the port's counter at a sampling edge."""
+        return self.counter(sample if self.samples_falling else sample - 1 + self.block.edges.lag)
+
+    def sample_at(self, time: int, after: int) -> int:
+        """Return the first sampling edge later than edge `after` at which the counter is `time`."""
+        return after + 1 + (time - self.sample_counter(after + 1) & COUNTER_MASK)
+
+    def samples_before(self, falling: int) -> int:
+        """Count the sampling edges that come before a falling edge."""
+        return falling - 1 if self.samples_falling else falling - self.block.edges.lag

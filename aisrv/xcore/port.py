@@ -265,6 +265,7 @@ class Port(PortSettings):
             self._lay()
         else:
             self._in.set_time(time, self._clock.sampled(now))
+            self._await_anew()
 
     def clear_trigger_time(self) -> None:
         """Have the next input or output at any time."""
@@ -275,6 +276,7 @@ class Port(PortSettings):
         if self._is_output:
             self._out.clear_time(self._clock.fallen(now))
             self._lay()
+        self._await_anew()
 
     def get_trigger_time(self) -> int:
         """Return the counter, of 16 bits, at the last word that was input, or loaded for output."""
@@ -303,6 +305,7 @@ class Port(PortSettings):
         self._operate(verb)
         self._advance(self._now())
         self._in.set_condition(value & (1 << self.width) - 1, equal=equal)
+        self._await_anew()
 
     @traced_verb("setpsc")
     async def set_shift_count(self, bits: int) -> None:
@@ -387,6 +390,16 @@ class Port(PortSettings):
         elif not self._by_cores:
             self._outside = True
             self.runtime.outside_awaited()
+
+    def _await_anew(self) -> None:
+        """Let a select that waits have what is wanted from now on."""
+        if self._listener is None or self._is_output:
+            return
+        self._since = sampled = self._clock.sampled(self._now())
+        found = self._in.available(sampled)
+        if found is not None:
+            self._in.hold(found, sampled)
+        self._await_event()
 
     def _call_off(self) -> None:
         if self._alarm is not None:

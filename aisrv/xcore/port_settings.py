@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from aisrv.xcore.listener import Listener
 
 TRANSFER_WIDTHS: Final = (8, 32)
+_INPUTS: Final = frozenset(("in", "inpw", "select"))
+"""Verbs that trap while a select or an interrupt has the port: what they would take is for that."""
 
 
 class PortMode(enum.Enum):
@@ -422,9 +424,9 @@ class PortSettings:
         if self._verb is not None:
             by = name_of(self._parking.user)
             raise Trap(TrapKind.RESOURCE_DEP, f"{place} while {by} is in {self._verb} on it", place)
-        if self._listener is not None:
-            by = self._listener.user_name
-            raise Trap(TrapKind.RESOURCE_DEP, f"{place} while {by} is in a select on it", place)
+        if self._listener is not None and verb in _INPUTS:
+            by, using = self._listener.user_name, self._listener.use
+            raise Trap(TrapKind.RESOURCE_DEP, f"{place} while {by} is in {using} on it", place)
         self.user = core
         if changed:
             for pin in self.pins:

@@ -694,3 +694,25 @@ async def test_a_cancelled_input_leaves_the_port_in_order() -> None:
         assert node.clock.ticks() == 210
         await p.in_()
         assert (node.clock.ticks(), p.get_trigger_time()) == (750, 7)
+
+
+@simulated
+async def test_a_condition_that_is_changed_while_a_select_waits_counts() -> None:
+    async with open_node() as node:
+        tile = node.tiles[0]
+        p = enabled(tile, "1A")
+        p.set_trigger_in_equal(1)
+        ended: list[int] = []
+
+        async def wait() -> None:
+            await select(p)
+            await p.in_()
+            ended.extend((node.clock.ticks(), p.get_trigger_time()))
+
+        tile.start(wait, name="waiting")
+        await p.pins[0].until(50)
+        with _traps(TrapKind.RESOURCE_DEP, r"while tile 0 core 0 \(waiting\) is in a select on it"):
+            await p.in_()
+        p.set_trigger_in_equal(0)
+        await p.pins[0].until(60)
+        assert ended == [50, 49]

@@ -192,16 +192,14 @@ class Board:
         task = next((task for task in self.tasks if task.name == name), None)
         setting = ("usb", "task")
         if task is None:
-            known = ", ".join(task.name for task in self.tasks if task.c) or "none"
+            known = ", ".join(task.name for task in self.tasks if task.is_in_c) or "none"
             raise BoardError(f"no task {name!r} to be the USB device; those in C are {known}", *setting)
-        if not task.c:
+        if not task.is_in_c:
             raise BoardError(f"the task {name!r} is in Python; a USB device of your own is in C", *setting)
         if task.tile != self.usb_tile:
             raise BoardError(
                 f"the USB layer is on tile {self.usb_tile}, its task {name!r} on tile {task.tile}", *setting
             )
-        if self.device_time:
-            raise BoardError("a USB device in C takes no device time", *setting)
 
     def _check_engine(self, number: int, engine: EngineSpec) -> None:
         table = ("engines", number)

@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -16,7 +16,9 @@ from aisrv.firmware.tile_process import ProcessSettings, TileProcess
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node
 from aisrv.xcore.tile import Tile
-from phy.usb.firmware_bus import FirmwareBus
+
+if TYPE_CHECKING:
+    from phy.usb.firmware_bus import FirmwareBus
 
 _SAID: Final = 4000
 """Characters of what a failed command printed, its last, that a message has."""
@@ -25,12 +27,11 @@ _SAID: Final = 4000
 class CProgram:
     """The program of a tile in C, which starts with the first of its tasks."""
 
-    def __init__(
-        self, file: Path, settings: ProcessSettings, closing: ExitStack, usb: FirmwareBus | None = None
-    ) -> None:
-        """Hold a compiled program; `closing` ends its process. It is the device on `usb`."""
+    def __init__(self, file: Path, settings: ProcessSettings, closing: ExitStack) -> None:
+        """Hold a compiled program; `closing` ends its process."""
+        self.usb: FirmwareBus | None = None
+        """The bus on which it is the device, given before it starts."""
         self._file: Final = file
-        self._usb: Final = usb
         self._settings: Final = settings
         self._closing: Final = closing
         self._tile: CTile | None = None
@@ -39,7 +40,7 @@ class CProgram:
         """Return the tile with its program running."""
         if self._tile is None:
             process = self._closing.enter_context(TileProcess(self._file, tile.number, self._settings))
-            self._tile = CTile(tile, process, self._usb)
+            self._tile = CTile(tile, process, self.usb)
         return self._tile
 
 
@@ -58,12 +59,9 @@ class CTask(Struct, frozen=True):
         await self.program.on(tile).run(self.place, self.place, self.spec.name, given)
 
 
-def load_c_tasks(
-    board: Board, ends: Sequence[Collection[str]], closing: ExitStack, usb: FirmwareBus | None = None
-) -> dict[int, CTask]:
+def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitStack) -> dict[int, CTask]:
     """Compile the tasks in C of a board, a program for each tile; `ends` are those of each task.
 
-    That of the tile with the USB layer is the device on `usb`, where one is given.
     Raises BoardError, with the compiler's message where a source does not compile.
     """
     found: dict[int, CTask] = {}
@@ -81,7 +79,7 @@ def load_c_tasks(
                 f"{specs[first].origin or specs[first].name}: {error}", "tasks", first, "c"
             ) from None
         settings = ProcessSettings(max(spec.stack for spec in specs.values()))
-        program = CProgram(file, settings, closing, usb if tile == board.usb_tile else None)
+        program = CProgram(file, settings, closing)
         for place, (number, spec) in enumerate(specs.items()):
             found[number] = CTask(spec, program, place, _arguments(number, spec, ends[number]))
     return found

@@ -193,8 +193,7 @@ async def open_device(
     device: Device | None = None
     try:
         with ExitStack() as files:
-            usb = _firmware_bus(board)
-            user_tasks = _load_user_tasks(board, plan, files, usb)
+            user_tasks = _load_user_tasks(board, plan, files)
             graph = None if board.graph is None else files.enter_context(_load_graph(board.graph))
             storages = [files.enter_context(closing(_storage(flash))) for flash in board.flashes]
             async with open_node(
@@ -207,6 +206,7 @@ async def open_device(
                 if tracer is not None:
                     files.enter_context(node.tracing(tracer))
                 factory = make_factory(board, node.runtime)
+                usb = None if board.usb_task is None else _firmware_bus(board, factory, user_tasks)
                 parts = DeviceParts.of(
                     board, node, runner, storages, user_tasks, user_commands, source, graph, factory, usb
                 )
@@ -241,12 +241,14 @@ def _flash_channels(ends: Sequence[ChanEnd]) -> "tuple[FlashChannel, ...]":
     return tuple(map(FlashChannel, ends))
 
 
-def _firmware_bus(board: Board) -> "FirmwareBus | None":
-    if board.usb_task is None:
-        return None
-    from phy.usb.firmware_bus import FirmwareBus
+def _firmware_bus(board: Board, factory: PartFactory, tasks: "Sequence[UserTask | CTask]") -> "FirmwareBus":
+    """Make the bus of a board whose USB device is in C, and give it to that program."""
+    from aisrv.device.c_task import CTask
 
-    return FirmwareBus()
+    bus = factory.firmware_usb()
+    (own,) = (task for task in tasks if isinstance(task, CTask) and task.spec.name == board.usb_task)
+    own.program.usb = bus
+    return bus
 
 
 async def _wait_connected(usb: "FirmwareBus", board: Board) -> None:
@@ -261,14 +263,12 @@ async def _wait_connected(usb: "FirmwareBus", board: Board) -> None:
         )
 
 
-def _load_user_tasks(
-    board: Board, plan: Plan, closing: ExitStack, usb: "FirmwareBus | None"
-) -> "Sequence[UserTask | CTask]":
+def _load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "Sequence[UserTask | CTask]":
     if not board.tasks:
         return ()
     from aisrv.device.user_task import load_user_tasks
 
-    return load_user_tasks(board, plan, closing, usb)
+    return load_user_tasks(board, plan, closing)
 
 
 def _load_user_commands(board: Board) -> "Sequence[UserCommands]":

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from flash_server.chip.storage import Storage
     from phy.jacdac.bus import JacdacBus
     from phy.spi.spi_buffer import SpiBuffer
+    from phy.usb.firmware_bus import FirmwareBus
 
 
 class PartFactory(Protocol):
@@ -39,6 +40,9 @@ class PartFactory(Protocol):
 
     def usb(self, descriptors: Descriptors) -> UsbBus:
         """Make the device's side of a USB bus."""
+
+    def firmware_usb(self) -> FirmwareBus:
+        """Make a USB bus for a device in C."""
 
     def spi(self) -> SpiBus:
         """Make an SPI bus."""
@@ -77,6 +81,11 @@ class PlainParts(PartFactory):
 
     def usb(self, descriptors: Descriptors) -> UsbBus:
         return UsbBus(descriptors)
+
+    def firmware_usb(self) -> FirmwareBus:
+        from phy.usb.firmware_bus import FirmwareBus
+
+        return FirmwareBus()
 
     def spi(self) -> SpiBus:
         return SpiBus()

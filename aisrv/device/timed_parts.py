@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from flash_server.chip.timed_chip import ReadClocks, TimedChip
     from phy.jacdac.timed_bus import TimedJacdacBus
     from phy.spi.timed_buffer import TimedSpiBuffer
+    from phy.usb.timed_firmware_bus import TimedFirmwareBus
 
 
 class TimedParts(PartFactory):
@@ -46,6 +47,13 @@ class TimedParts(PartFactory):
 
     def usb(self, descriptors: Descriptors) -> TimedUsbBus:
         bus = TimedUsbBus(descriptors, self._runtime)
+        self._account.wires = bus.wires
+        return bus
+
+    def firmware_usb(self) -> TimedFirmwareBus:
+        from phy.usb.timed_firmware_bus import TimedFirmwareBus
+
+        bus = TimedFirmwareBus(self._runtime)
         self._account.wires = bus.wires
         return bus
 

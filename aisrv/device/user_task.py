@@ -20,7 +20,6 @@ from aisrv.xcore.tile import Tile
 
 if TYPE_CHECKING:
     from aisrv.device.c_task import CTask
-    from phy.usb.firmware_bus import FirmwareBus
 
 
 class UserTask(Struct, frozen=True):
@@ -67,12 +66,10 @@ def _last_line(error: BaseException, folder: Path) -> str:
     return lines[-1] if lines else ""
 
 
-def load_user_tasks(
-    board: Board, plan: Plan, closing: ExitStack, usb: "FirmwareBus | None" = None
-) -> "list[UserTask | CTask]":
+def load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "list[UserTask | CTask]":
     """Import the functions of a board's own tasks, and compile those in C. Raises BoardError.
 
-    `closing` ends the programs of C. One of them is the device on `usb`, where the board has such a task.
+    `closing` ends the programs of C.
     """
     tasks = {task.number: task for task in plan.tasks if task.kind is TaskKind.USER}
     ends = [[end.name for end in plan.ends_of(tasks[number])] for number in range(len(board.tasks))]
@@ -80,7 +77,7 @@ def load_user_tasks(
     if any(spec.is_in_c for spec in board.tasks):
         from aisrv.device.c_task import load_c_tasks
 
-        in_c = load_c_tasks(board, ends, closing, usb)
+        in_c = load_c_tasks(board, ends, closing)
     return [
         in_c.get(number) or UserTask.load(number, spec, ends[number])
         for number, spec in enumerate(board.tasks)

@@ -211,11 +211,11 @@ class UsbBus:
             return self._control.popleft()
         return await traced_wait(self._ep0.wait(), "get_setup", self)
 
-    def _new_out_endpoint(self) -> OutEndpoint:
-        return OutEndpoint(ENDPOINT_OUT)
+    def _new_out_endpoint(self, address: int = ENDPOINT_OUT) -> OutEndpoint:
+        return OutEndpoint(address)
 
-    def _new_in_endpoint(self) -> InEndpoint:
-        return InEndpoint(ENDPOINT_IN)
+    def _new_in_endpoint(self, address: int = ENDPOINT_IN) -> InEndpoint:
+        return InEndpoint(address)
 
     def configure(self, value: int) -> None:
         """Enter the configuration `value`, or leave it if 0. Transfers in progress are dropped."""

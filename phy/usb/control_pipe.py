@@ -60,7 +60,10 @@ class ControlPipe:
         self._data = bytearray()
         """What the firmware has sent, or has yet to take."""
         self._stalls: set[int] = set()
-        self._turned: Waiter[None] = Waiter()
+        self.turned: Waiter[None] = Waiter()
+        """Where a call sleeps that fits no stage."""
+        self.crossed: Callable[[], Awaitable[None]] | None = None
+        """Waits until the end of a transfer is off the wires, where that takes time."""
 
     # The firmware's side. All calls raise UsbReset.
 
@@ -81,7 +84,7 @@ class ControlPipe:
         """Take a packet of the OUT data, or the empty one that ends an IN transfer. Raises NewSetup."""
         await self._reach(Stage.DATA_OUT, Stage.STATUS_OUT)
         if self._stage is Stage.STATUS_OUT:
-            self._end(TransferStatus.OKAY)
+            await self._end_in_status(TransferStatus.OKAY)
             return b""
         packet = bytes(self._data[:CONTROL_PACKET_SIZE])
         del self._data[:CONTROL_PACKET_SIZE]
@@ -93,7 +96,7 @@ class ControlPipe:
         """Send a packet of the IN data, or the empty one that ends an OUT transfer. Raises NewSetup."""
         await self._reach(Stage.DATA_IN, Stage.STATUS_IN)
         if self._stage is Stage.STATUS_IN:
-            self._end(TransferStatus.OVERFLOW if data else TransferStatus.OKAY)
+            await self._end_in_status(TransferStatus.OVERFLOW if data else TransferStatus.OKAY)
             return
         assert self._urb is not None  # noqa: S101 - a stage has its transfer
         self._data += data
@@ -118,7 +121,7 @@ class ControlPipe:
     def check_setup(self) -> None:
         """Wake a call that fits no stage where another transfer waits."""
         if self._stage is Stage.NONE and self._has_setup():
-            self._turned.fail(NewSetup())
+            self.turned.fail(NewSetup())
 
     def abandon(self, setup: SetupPacket) -> bool:
         """Forget the transfer in progress where it has this very SETUP packet: its host has given it up."""
@@ -132,7 +135,7 @@ class ControlPipe:
         """End the transfer in progress and the halts; a call that waits raises UsbReset."""
         urb, self._urb, self._stage = self._urb, None, Stage.NONE
         self._stalls.clear()
-        self._turned.fail(UsbReset("endpoint 0 was reset"))
+        self.turned.fail(UsbReset("endpoint 0 was reset"))
         if urb is not None:
             urb.abort()
 
@@ -142,7 +145,7 @@ class ControlPipe:
             if self._stage is Stage.NONE and self._has_setup():
                 raise NewSetup
             verb = "get_packet" if stages[0] is Stage.DATA_OUT else "put_packet"
-            await traced_wait(self._turned.wait(), verb, self)
+            await traced_wait(self.turned.wait(), verb, self)
 
     def _enter(self, stage: Stage) -> None:
         self._stage = stage
@@ -151,6 +154,11 @@ class ControlPipe:
     def _check_stall(self) -> None:
         if self._stage.address in self._stalls:
             self._end(TransferStatus.STALL)
+
+    async def _end_in_status(self, status: TransferStatus) -> None:
+        self._end(status)
+        if self.crossed is not None:
+            await self.crossed()
 
     def _end(self, status: TransferStatus) -> None:
         urb, self._urb, self._stage = self._urb, None, Stage.NONE

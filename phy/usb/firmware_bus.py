@@ -6,7 +6,7 @@ of it, as a hub's host does of a device that is plugged in.
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -24,7 +24,8 @@ from aisrv.protocol.usb_descriptors import (
     StandardRequest,
     string_text,
 )
-from aisrv.xcore.runtime import Runtime
+from aisrv.xcore.runtime import Parking, Runtime, current_runtime
+from aisrv.xcore.signal import Signal
 from aisrv.xcore.waiter import Waiter
 from phy.usb.bus import ControlUrb, UsbBus
 from phy.usb.control_pipe import ControlPipe
@@ -52,16 +53,17 @@ class _NoDescriptor(Exception):
 class FirmwareBus(UsbBus):
     """The host's side as in `UsbBus`; the other side is that of XUD."""
 
-    def __init__(self) -> None:
-        super().__init__(Descriptors())
+    def __init__(self, *arguments: Any) -> None:  # noqa: ANN401 - of another class of buses
+        super().__init__(Descriptors(), *arguments)
         self.endpoints.clear()
         self.control: Final = ControlPipe(self.get_setup, lambda: bool(self._control), self._request_ended)
         self.bound: Mapping[int, XudEndpoint] = {}
         """What the firmware has bound, by address; empty while no XUD core runs."""
         self._is_there = False  # whether the firmware has answered with its descriptors
         self._nursery: trio.Nursery | None = None
-        self._bound = trio.Event()
-        self._killed = trio.Event()
+        self._runtime: Runtime | None = None
+        self._awaiting: list[Waiter[None]] = []
+        self._killed: Signal | None = None
         self._connected = trio.Event()
         self.unplug()
 
@@ -132,7 +134,9 @@ class FirmwareBus(UsbBus):
         `outs` and `ins` say for each endpoint by number whether it is told of resets; None for one that is
         not there. Endpoint 0 is the first of both. One core at a time may be in here.
         """
-        self._killed = trio.Event()
+        self._runtime = runtime
+        self._killed = Signal(runtime, "XUD_Kill")
+        self.control.turned = runtime.parking(runtime)
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             try:
@@ -157,7 +161,17 @@ class FirmwareBus(UsbBus):
 
     async def wait_bound(self) -> None:
         """Wait until endpoints are bound."""
-        await self._bound.wait()
+        if self.bound:
+            return
+        runtime = current_runtime()
+        if runtime is None:
+            waiter: Waiter[None] = Waiter()
+            self._awaiting.append(waiter)
+            await waiter.wait(lambda: self._awaiting.remove(waiter))
+        else:
+            parking = runtime.parking(runtime)
+            self._awaiting.append(parking)
+            await parking.park("wait_bound", self, lambda: self._awaiting.remove(parking), timed=True)
 
     async def wait_connected(self) -> None:
         """Wait until the device has been on the bus once, or was refused."""
@@ -170,8 +184,8 @@ class FirmwareBus(UsbBus):
         for endpoint in self.bound.values():
             endpoint.note(BusState.KILL)
         self.bound = {}
-        self._bound = trio.Event()
-        self._killed.set()
+        if self._killed is not None:
+            self._killed.set()
 
     def _bind(self, runtime: Runtime, outs: Sequence[bool | None], ins: Sequence[bool | None]) -> None:
         bound: dict[int, XudEndpoint] = {}
@@ -183,14 +197,18 @@ class FirmwareBus(UsbBus):
                 elif notifies is not None:
                     bound[address] = self._data_endpoint(runtime, address, notifies=notifies)
         self.bound = bound
-        self._bound.set()
+        awaiting, self._awaiting = self._awaiting, []
+        for waiter in awaiting:
+            waiter.wake(None)
 
     def _data_endpoint(self, runtime: Runtime, address: int, *, notifies: bool) -> XudEndpoint:
         if address & DIRECTION_IN:
-            into = self.in_endpoint if address == self.in_endpoint.address else InEndpoint(address)
+            own = address == self.in_endpoint.address
+            into = self.in_endpoint if own else self._new_in_endpoint(address)
             self.endpoints[address] = into
             return DataIn(runtime, into, notifies=notifies)
-        out = self.out_endpoint if address == self.out_endpoint.address else OutEndpoint(address)
+        own = address == self.out_endpoint.address
+        out = self.out_endpoint if own else self._new_out_endpoint(address)
         self.endpoints[address] = out
         return DataOut(runtime, out, notifies=notifies)
 
@@ -262,13 +280,15 @@ class FirmwareBus(UsbBus):
                 raise _NoDescriptor(f"GET_DESCRIPTOR({kind.name}): {status.value}")
 
     async def _ask(self, setup: SetupPacket) -> tuple[TransferStatus, bytes]:
-        ended: Waiter[tuple[TransferStatus, bytes]] = Waiter()
+        assert self._runtime is not None  # noqa: S101 - of the XUD core
+        ended: Parking[tuple[TransferStatus, bytes]] = self._runtime.parking(self._runtime)
 
         def complete(status: TransferStatus, data: bytes) -> None:
             ended.wake((status, data))
 
         urb = ControlUrb(setup, b"", complete)
+        urb.submitted = 0
         if not self._ep0.wake(urb):
             self._control.append(urb)
         self.control.check_setup()
-        return await ended.wait(lambda: self.unlink(urb))
+        return await ended.park("enumerate", self, lambda: self.unlink(urb), timed=True)

@@ -47,13 +47,16 @@ class TimedUsbBus(UsbBus):
 
     async def get_setup(self) -> ControlUrb:
         """Wait for a control transfer, after the one before has ended."""
+        await self._until_free()
+        if self._control:
+            return _TimedControl(self._control.popleft(), self)
+        return _TimedControl(await self._ep0.park("get_setup", self, timed=True), self)
+
+    async def _until_free(self) -> None:
         timeline = self.wires.timeline
         await timeline.settle()
         if timeline.now() < self._free:
             await timeline.wait_until(self._free)
-        if self._control:
-            return _TimedControl(self._control.popleft(), self)
-        return _TimedControl(await self._ep0.park("get_setup", self, timed=True), self)
 
     def end_control(self, request: ControlUrb, status: TransferStatus, data: bytes) -> None:
         """End a control transfer that began now with the time that its data take."""
@@ -66,8 +69,8 @@ class TimedUsbBus(UsbBus):
         self._crossing.drop()
         super().reset()
 
-    def _new_out_endpoint(self) -> TimedOutEndpoint:
-        return TimedOutEndpoint(ENDPOINT_OUT, self.wires)
+    def _new_out_endpoint(self, address: int = ENDPOINT_OUT) -> TimedOutEndpoint:
+        return TimedOutEndpoint(address, self.wires)
 
-    def _new_in_endpoint(self) -> TimedInEndpoint:
-        return TimedInEndpoint(ENDPOINT_IN, self.wires)
+    def _new_in_endpoint(self, address: int = ENDPOINT_IN) -> TimedInEndpoint:
+        return TimedInEndpoint(address, self.wires)

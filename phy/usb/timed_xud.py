@@ -110,9 +110,9 @@ class TimedOutEndpoint(OutEndpoint):
             self.check_reset()
         else:
             ready = self._wires.timeline.now()
-            packets = await super().get_buffer(PACKET_SIZE)
+            packets = await super().get_buffer(self.packet_size)
             self._wires.awaited += self._wires.timeline.now() - ready
-        self._zero_packet_comes = packets.short and len(packets.data) == PACKET_SIZE
+        self._zero_packet_comes = packets.short and len(packets.data) == self.packet_size
         self._across = end = self._wires.cross(len(packets.data), self._submitted)
         if self._zero_packet_comes:
             packets.short = False
@@ -165,9 +165,10 @@ class TimedInEndpoint(InEndpoint):
 
     async def set_buffer(self, data: bytes, *, last: bool = True) -> None:
         """Send packets one by one; see `InEndpoint.set_buffer`."""
-        whole = len(data) - len(data) % PACKET_SIZE
-        for at in range(0, whole, PACKET_SIZE):
-            await self._send_packet(data[at : at + PACKET_SIZE], last=False)
+        full = self.packet_size
+        whole = len(data) - len(data) % full
+        for at in range(0, whole, full):
+            await self._send_packet(data[at : at + full], last=False)
         if last:
             await self._send_packet(data[whole:], last=True)
 
@@ -201,4 +202,8 @@ class TimedInEndpoint(InEndpoint):
         super()._send()
 
     def _end(self, urb: InUrb, status: TransferStatus) -> None:
-        self._ended.append((urb, status))
+        if status is TransferStatus.OVERFLOW:  # the packet goes on waiting, for another request
+            end = self._wires.cross(self.packet_size, urb.submitted)
+            self._crossing.end_at(end, urb.finish, status)
+        else:
+            self._ended.append((urb, status))

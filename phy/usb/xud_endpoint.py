@@ -6,6 +6,7 @@ any other waits on. Source: XMOS lib_xud, xud.h.
 
 import enum
 from abc import ABC, abstractmethod
+from contextvars import Context
 from typing import Final
 
 import trio
@@ -13,9 +14,7 @@ import trio
 from aisrv.protocol.usb_descriptors import CONTROL_PACKET_SIZE, DIRECTION_IN
 from aisrv.xcore.listener import Listener
 from aisrv.xcore.runtime import Runtime
-from aisrv.xcore.traced import traced_wait
 from aisrv.xcore.traps import Trap, TrapKind
-from aisrv.xcore.waiter import Waiter
 from phy.usb.control_pipe import ControlPipe, NewSetup
 from phy.usb.xud import InEndpoint, OutEndpoint, UsbReset
 
@@ -51,7 +50,7 @@ class XudEndpoint(ABC):
         self._scope = trio.CancelScope()
         self._outcome: bytes | NewSetup | None = None
         self._listener: Listener | None = None
-        self._waiter: Waiter[None] = Waiter()
+        self._parking = runtime.parking(runtime)
 
     async def transfer(self, data: bytes) -> bytes:
         """Move one packet: send `data`, or take the one that is returned."""
@@ -120,7 +119,8 @@ class XudEndpoint(ABC):
         self._scope = trio.CancelScope()
         self._outcome = None
         self._is_ready = True
-        nursery.start_soon(self._carry, self._scope, data)
+        # As a task outside of any core: it is the bus that moves the packet.
+        Context().run(nursery.start_soon, self._carry, self._scope, data)
 
     async def _carry(self, scope: trio.CancelScope, data: bytes) -> None:
         outcome: bytes | NewSetup
@@ -137,14 +137,14 @@ class XudEndpoint(ABC):
                 self._became_ready()
 
     def _became_ready(self) -> None:
-        self._waiter.wake(None)
+        self._parking.wake(None)
         if self._listener is not None:
             self._listener.fire(self)
 
     async def finish(self) -> bytes:
         """Wait for the end of what `set_ready` began, and return what it moved."""
         if not self.ready:
-            await traced_wait(self._waiter.wait(), "finish", self)
+            await self._parking.park("finish", self, timed=True)
         outcome, self._outcome = self._outcome, None
         if isinstance(outcome, bytes):
             return outcome

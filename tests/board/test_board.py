@@ -274,14 +274,6 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
             {"usb_task": "own", "tasks": (TaskSpec("own", c=(Path("a.c"),)),)},
             "the USB layer is on tile 1, its task 'own' on tile 0",
         ),
-        (
-            {
-                "usb_task": "own",
-                "tasks": (TaskSpec("own", c=(Path("a.c"),), tile=1),),
-                "device_time": True,
-            },
-            "a USB device in C takes no device time",
-        ),
         ({"usb_tile": 2}, "the USB layer is on tile 2; the node has tiles 0 and 1"),
         ({"usb_tile": -1}, "the USB layer is on tile -1; the node has tiles 0 and 1"),
         (engines({}, {"tile": 2}), "engine 1 is on tile 2; the node has tiles 0 and 1"),

@@ -80,10 +80,7 @@ async def _main(tile: ProgramTile, request: Request) -> Answer:
         for number, (end, kind) in enumerate(ends)
         if not number or kind & 0xFF != _DISABLED
     }
-    try:
-        await side.bus.run_xud(tile.tile.runtime, _told(request, 0, outs), _told(request, DIRECTION_IN, ins))
-    finally:
-        side.addresses = {}
+    await side.bus.run_xud(tile.tile.runtime, _told(request, 0, outs), _told(request, DIRECTION_IN, ins))
     return DONE
 
 
@@ -232,7 +229,7 @@ async def _set_address(tile: ProgramTile, request: Request) -> Answer:
     return DONE
 
 
-USB: Final[Mapping[Verb, Handler]] = {
+_HANDLERS: Final[Mapping[Verb, Handler]] = {
     Verb.XUD_MAIN: _main,
     Verb.XUD_KILL: _kill,
     Verb.XUD_INIT_EP: _init,
@@ -249,3 +246,16 @@ USB: Final[Mapping[Verb, Handler]] = {
     Verb.XUD_RESET_STATE: _reset_state,
     Verb.XUD_SET_ADDRESS: _set_address,
 }
+
+
+def _begun(handler: Handler) -> Handler:
+    """Let a verb take an instruction of its core before it begins, in device time."""
+
+    async def begin(tile: ProgramTile, request: Request) -> Answer:
+        await tile.tile.runtime.begin_verb()
+        return await handler(tile, request)
+
+    return begin
+
+
+USB: Final[Mapping[Verb, Handler]] = {verb: _begun(handler) for verb, handler in _HANDLERS.items()}

@@ -4,6 +4,7 @@ import struct
 import sys
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from aisrv.xcore.traps import Trap
 from host_tools.standins.pyusb_backend import get_backend
 from phy.usb.urb import TransferStatus
 from tests.support.c_programs import need_compiler, run_c
+from tests.support.device_time import on_virtual_time
 from tests.support.manual_page import Page
 from tests.support.paths import ROOT
 from tests.support.programs import AISRV, run_process
@@ -402,6 +404,44 @@ async def test_interfaces_that_are_not_there() -> None:
             with pytest.raises(TransferFailed) as refused:
                 await host.control(SetupPacket(request_type, request, 0, 2, request_type >> 7))
             assert refused.value.status is TransferStatus.STALL
+
+
+# Device time.
+
+
+async def times_of_echoes() -> list[int]:
+    """Write and read packets on all endpoints that return them; return the tick after each."""
+    ticks = []
+    async with open_device(board_of(SOURCE), runner=inline, device_time=True) as device:
+        host = InProcessHost(device.usb)
+        await host.plug_in()
+        for number in (1, 2, 4):
+            for size in (0, 1, 16) if number == 4 else (0, 1, 511, 512):
+                await host.write(pattern(size), endpoint=number)
+                assert await host.read(16 if number == 4 else 512, endpoint=0x80 | number) == pattern(size)
+                ticks.append(device.node.clock.ticks())
+        await host.control(SetupPacket(TO_DEVICE, STALL, 0, 0x81, 0))
+        assert await host.is_halted(0x81)
+        await host.clear_halt(0x81)
+        await host.control(SetupPacket(TO_DEVICE, LEAVE, 0, 0, 0))
+        await device.usb.wait_unplugged()
+        assert await device.usb.wait_plugged()
+        await host.plug_in()
+        await host.write(b"back", endpoint=2)
+        assert await host.read(512, endpoint=0x82) == b"back"
+        ticks.append(device.node.clock.ticks())
+    return ticks
+
+
+@pytest.mark.usefixtures("kept_programs")
+def test_in_device_time_packets_take_theirs_and_each_run_is_the_same() -> None:
+    need_compiler()
+    ticks = on_virtual_time(times_of_echoes)
+    assert ticks == sorted(set(ticks))
+    took = [after - before for before, after in pairwise(ticks)]
+    # 511 bytes more, there and back, are 17 us at 480 Mbit/s, and a little more with bit stuffing.
+    assert 1700 <= took[1] - took[0] < 2100
+    assert on_virtual_time(times_of_echoes) == ticks
 
 
 # The example, as its page shows it.

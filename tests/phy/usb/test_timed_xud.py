@@ -295,3 +295,23 @@ def test_a_task_that_is_late_takes_no_request_before_it_was_submitted() -> None:
         return each
 
     assert on_virtual_time(main).ends == [(100_000 + 114, TransferStatus.OKAY)]
+
+
+def test_a_request_without_room_ends_by_itself_and_the_next_gets_the_packet() -> None:
+    async def main() -> Bench:
+        async with bench() as each:
+
+            async def answer() -> None:
+                await each.in_endpoint.set_buffer(b"abc")
+
+            each.read(2)
+            each.node.tiles[0].start(answer, name="answer")
+            await trio.sleep(0.001)
+            assert [status for _, status in each.ends] == [TransferStatus.OVERFLOW]
+            each.read(3)
+            await trio.sleep(1)
+        return each
+
+    done = on_virtual_time(main)
+    assert [status for _, status in done.ends] == [TransferStatus.OVERFLOW, TransferStatus.OKAY]
+    assert done.data == [b"", b"abc"]

@@ -9,6 +9,7 @@ from docs.generate.code_map import code_map
 from docs.generate.command_lines import linux_commands, program
 from docs.generate.device_costs import device_cost_table
 from docs.generate.kernel_operators import operator_table
+from docs.generate.lib_xcore_names import lib_xcore_tables
 from docs.generate.settings_keys import board_keys, pack_keys, suite_keys, sweep_keys
 from docs.generate.wires import (
     acquire_command_table,
@@ -53,4 +54,5 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "code-map": code_map,
     "kernel-operators": operator_table,
     "device-costs": device_cost_table,
+    "lib-xcore": lib_xcore_tables,
 }

@@ -1,6 +1,5 @@
 """What is compiled and kept, what is refused, and the headers."""
 
-import re
 import subprocess
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from aisrv.firmware.compiler import (
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.whole_program import RunSettings, run_whole_programs
 from tests.support.c_programs import compiled, need_compiler, run_c
-from tests.support.paths import ROOT
 
 
 def program(folder: Path, text: str, name: str = "main.c") -> Program:
@@ -167,16 +165,3 @@ def test_every_header_stands_alone_in_c_and_cpp(tmp_path: Path) -> None:
             ]
             done = subprocess.run([*command, "-Wall", "-Werror"], capture_output=True, text=True, check=False)
             assert (name, done.stderr) == (name, "")
-
-
-def test_every_name_of_lib_xcore_is_in_its_header() -> None:
-    page = (ROOT / "docs/inside/lib-xcore.md").read_text()
-    found = re.split(r"^### (xcore/\w+\.h)$", page.partition("## What is not here")[0], flags=re.MULTILINE)[
-        1:
-    ]
-    missing = []
-    for header, text in zip(found[::2], found[1::2], strict=True):
-        names = re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
-        there = (INCLUDE / header).read_text() + (INCLUDE / "xs1.h").read_text()
-        missing += [name for name in names if not re.search(rf"\b{name}\b", there)]
-    assert missing == ["synchronizer_t", "par_jobs_synchronize"]

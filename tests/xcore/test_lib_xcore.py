@@ -1,19 +1,12 @@
 """Functions under lib_xcore's names: allocation up to the limit, time, par, and synchronizers."""
 
-import importlib
-import inspect
-import json
-import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import reduce
 from typing import Any
 
 import pytest
 import trio
 
-from aisrv.xcore import channel as channel_module
-from aisrv.xcore import lib_xcore
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word
 from aisrv.xcore.lib_xcore import (
@@ -35,15 +28,7 @@ from aisrv.xcore.node import open_node
 from aisrv.xcore.select import Selection
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.traps import SizeError, Trap, TrapKind
-from tests.support.paths import ROOT
 from tests.support.simulation import bench, settle, simulated
-
-PAGE = (ROOT / "docs/inside/lib-xcore.md").read_text(encoding="utf-8")
-NAMES: dict[str, list[str]] = json.loads((ROOT / "tests/golden/lib_xcore/names.json").read_text())
-"""What lib_xcore's public headers declare."""
-
-ROWS = re.findall(r"^\| `(\w+)` \| `([\w.]+)` \|$", PAGE, re.MULTILINE)
-HERE = dict(ROWS)
 
 
 @pytest.mark.parametrize(("allocate", "limit"), [(chanend_alloc, 32), (hwtimer_alloc, 10), (lock_alloc, 4)])
@@ -370,43 +355,3 @@ async def test_synchronizers_are_seven_of_one_member_at_least() -> None:
 
 
 # The page that says where each name of lib_xcore is.
-
-
-def names_of(header: str) -> list[str]:
-    """The names that the page has for a header, in either of its two forms."""
-    section = re.search(rf"^### xcore/{re.escape(header)}$(.*?)^##", PAGE, re.MULTILINE | re.DOTALL)
-    if section is None:
-        (row,) = re.findall(rf"^\| xcore/{re.escape(header)} \| (.*) \|$", PAGE, re.MULTILINE)
-        return re.findall(r"`(\w+)`", row)
-    text = section[1]
-    (missing,) = re.findall(r"Not\s+here:\s+(.*?)\.$", text, re.MULTILINE | re.DOTALL) or [""]
-    return re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) + re.findall(r"`(\w+)`", missing)
-
-
-@pytest.mark.parametrize("header", NAMES)
-def test_page_has_each_name_of_a_header_once(header: str) -> None:
-    assert sorted(names_of(header)) == sorted(NAMES[header])
-
-
-def test_page_has_no_other_headers() -> None:
-    assert set(re.findall(r"xcore/(\w+\.h)", PAGE)) == set(NAMES)
-    assert len(ROWS) == len(HERE)
-
-
-@pytest.mark.parametrize(("name", "path"), ROWS)
-def test_names_are_where_the_page_says(name: str, path: str) -> None:
-    module, *attributes = path.split(".")
-    found = reduce(getattr, attributes, importlib.import_module(f"aisrv.xcore.{module}"))
-    assert found is not None
-
-
-def test_names_that_the_page_says_are_not_here_are_not() -> None:
-    missing = {name for names in NAMES.values() for name in names} - set(HERE)
-    assert "port_out" in missing
-    assert [name for name in missing if hasattr(lib_xcore, name) or hasattr(channel_module, name)] == []
-
-
-def test_page_has_all_functions_of_the_module() -> None:
-    functions = inspect.getmembers(lib_xcore, inspect.isfunction)
-    own = {name for name, each in functions if each.__module__ == lib_xcore.__name__ and name[0] != "_"}
-    assert own <= {path.partition(".")[2] for path in HERE.values() if path.startswith("lib_xcore.")}

@@ -18,6 +18,7 @@ from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.require_linux import require_linux
 
 if TYPE_CHECKING:
+    from aisrv.device.pin_task import PinTask
     from aisrv.firmware.compiler import Program
     from aisrv.firmware.tile_process import ProcessSettings
     from aisrv.xcore.trace import Tracer
@@ -151,6 +152,12 @@ def firmware() -> None:
 @require_linux("firmware run")
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("--tile1", multiple=True, type=FILE, help="Source of the program of tile 1; may be repeated.")
+@click.option(
+    "--pins",
+    multiple=True,
+    metavar="MODULE:FUNCTION",
+    help="Async function in Python that stands for what is wired to the pins; may be repeated.",
+)
 @option_group("compiler", CompilerOptions)
 @option_group("run", RunOptions)
 @option_group("xscope", XscopeOptions)
@@ -159,6 +166,7 @@ def firmware() -> None:
 def run(
     files: Sequence[Path],
     tile1: Sequence[Path],
+    pins: Sequence[str],
     compiler: CompilerOptions,
     run: RunOptions,
     xscope: XscopeOptions,
@@ -171,9 +179,13 @@ def run(
     or with --tile1, which get the ends of a channel between the tiles. The exit code is main's, or that of
     exit(); 1 where a core trapped or no core can run again, 2 where the sources do not compile.
 
+    Functions of --pins run beside the cores; they take `node`, or `tile`, which is tile 0. Their modules are
+    beside the first file, or installed.
+
     \b
     Examples:
       aisrv firmware run blink.c
+      aisrv firmware run --pins blink_pins:button --pins blink_pins:lamp blink.c
       aisrv firmware run --define RATE=16000 --include api main.c audio.c
       aisrv firmware run --sanitize address main.c
       aisrv firmware run --gdb 0 main.c
@@ -190,6 +202,7 @@ def run(
 
     start_logging(verbose)
     trace.check()
+    wired = _pin_tasks(pins, files[0].absolute().parent)
     if run.gdb is not None:
         signal.signal(signal.SIGINT, lambda _number, _frame: None)  # it is the debugger's
     try:
@@ -209,12 +222,23 @@ def run(
             probes=None if config is None else config.probes,
             host_data=b"" if xscope.xscope_in is None else read_regular(xscope.xscope_in),
         )
-        code = run_whole_programs(programs, settings, partial(_open_tracers, trace, run, xscope))
+        tracers = partial(_open_tracers, trace, run, xscope)
+        code = run_whole_programs(programs, settings, tracers, wired)
     except CompileError as error:
         raise _NotCompiled(str(error)) from None
     except (FirmwareError, XcoreError, BoardFileError) as error:
         raise click.ClickException("\n".join((str(error), *getattr(error, "__notes__", ())))) from None
     raise SystemExit(code)
+
+
+def _pin_tasks(names: Sequence[str], folder: Path) -> "list[PinTask]":
+    from aisrv.device.pin_task import PinTask
+    from aisrv.device.user_module import UserModuleError
+
+    try:
+        return [PinTask.load(name, folder) for name in names]
+    except UserModuleError as error:
+        raise click.BadParameter(str(error), param_hint="--pins") from None
 
 
 def _program(files: Sequence[Path], options: CompilerOptions, macros: Sequence[str]) -> "Program":

@@ -1,9 +1,14 @@
 """Modules of the user's own, beside the board's file or installed."""
 
+import difflib
 import importlib
+import inspect
 import sys
+import traceback
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 
 class UserModuleError(Exception):
@@ -36,6 +41,33 @@ def import_user_module(name: str, folder: Path | None) -> ModuleType:
         other = file or "which is part of Python"
         raise UserModuleError(f"{beside} is hidden by another module {name!r}, {other}: give it another name")
     return module
+
+
+def find_async_function(module: ModuleType, name: str) -> Callable[..., Awaitable[object]]:
+    """Find an async function of a module. Raises UserModuleError."""
+    function: Any = getattr(module, name, None)
+    if function is None:
+        asyncs = [each for each, value in vars(module).items() if inspect.iscoroutinefunction(value)]
+        near = difflib.get_close_matches(name, asyncs, 1)
+        hint = (
+            f"did you mean {near[0]}?" if near else f"its async functions are {', '.join(asyncs) or 'none'}"
+        )
+        raise UserModuleError(f"the module {module.__name__!r} has no function {name!r}; {hint}")
+    if not inspect.iscoroutinefunction(function):
+        raise UserModuleError(f"{name!r} is not an async function: write `async def {name}(...)`")
+    checked: Callable[..., Awaitable[object]] = function
+    return checked
+
+
+def last_line(error: BaseException, folder: Path) -> str:
+    """Name the last line of the user's own code, which is in a folder, on the way to an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [
+        f", line {frame.lineno} of {name.name}"
+        for frame in frames
+        if (name := Path(frame.filename)).parent == folder
+    ]
+    return lines[-1] if lines else ""
 
 
 def _module_file(folder: Path, name: str) -> Path | None:

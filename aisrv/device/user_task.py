@@ -1,19 +1,21 @@
 """Tasks of the user's own: an async function of a module, beside the board's file or installed."""
 
-import difflib
 import inspect
-import traceback
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
 from aisrv.board import Board, BoardError, Plan, TaskKind, TaskSpec
 from aisrv.board.user_tasks import CONTEXT
-from aisrv.device.user_module import UserModuleError, import_user_module
+from aisrv.device.user_module import (
+    UserModuleError,
+    find_async_function,
+    import_user_module,
+    last_line,
+)
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node
 from aisrv.xcore.tile import Tile
@@ -36,7 +38,7 @@ class UserTask(Struct, frozen=True):
         try:
             await self.function(**ends, **{name: own[name] for name in self.context})
         except Exception as error:
-            line = _last_line(error, Path(self.function.__code__.co_filename).parent)
+            line = last_line(error, Path(self.function.__code__.co_filename).parent)
             error.add_note(f"in the task {self.spec.name!r} of the board, {self.spec.task}{line}")
             raise
 
@@ -46,24 +48,13 @@ class UserTask(Struct, frozen=True):
         try:
             module_name, _, name = spec.task.partition(":")
             module = import_user_module(module_name, spec.folder)
-            function = _function(module, name)
+            function = find_async_function(module, name)
             parameters = inspect.signature(function).parameters
             _check_parameters(name, parameters, ends)
         except UserModuleError as error:
             origin = spec.origin or f"the task {spec.name!r}"
             raise BoardError(f"{origin}: {error}", "tasks", number, "task") from error.__cause__
         return cls(spec, function, tuple(name for name in CONTEXT if name in parameters))
-
-
-def _last_line(error: BaseException, folder: Path) -> str:
-    """Name the last line of the user's own code, which is in a folder, on the way to an error."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [
-        f", line {frame.lineno} of {name.name}"
-        for frame in frames
-        if (name := Path(frame.filename)).parent == folder
-    ]
-    return lines[-1] if lines else ""
 
 
 def load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "list[UserTask | CTask]":
@@ -82,21 +73,6 @@ def load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "list[UserT
         in_c.get(number) or UserTask.load(number, spec, ends[number])
         for number, spec in enumerate(board.tasks)
     ]
-
-
-def _function(module: ModuleType, name: str) -> Callable[..., Awaitable[object]]:
-    function: Any = getattr(module, name, None)
-    if function is None:
-        asyncs = [each for each, value in vars(module).items() if inspect.iscoroutinefunction(value)]
-        near = difflib.get_close_matches(name, asyncs, 1)
-        hint = (
-            f"did you mean {near[0]}?" if near else f"its async functions are {', '.join(asyncs) or 'none'}"
-        )
-        raise UserModuleError(f"the module {module.__name__!r} has no function {name!r}; {hint}")
-    if not inspect.iscoroutinefunction(function):
-        raise UserModuleError(f"{name!r} is not an async function: write `async def {name}(...)`")
-    checked: Callable[..., Awaitable[object]] = function
-    return checked
 
 
 def _check_parameters(

@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import trio
 
 from aisrv.firmware.callbacks import Callbacks
 from aisrv.firmware.code_places import in_lines, lines_of
 from aisrv.firmware.host_data import HostData
+from aisrv.firmware.pin_polls import PinPolls
 from aisrv.firmware.records import (
     ASK_WHERE,
     CALLBACKS,
@@ -34,15 +35,18 @@ from aisrv.firmware.tile_process import ProgramEnded, TileProcess
 from aisrv.firmware.verbs import VERBS
 from aisrv.firmware.verbs.program_tile import R, Resource, UsbSide
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.clockblock import ClockBlock
 from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.interrupts import InterruptError, Interrupts
 from aisrv.xcore.lib_xcore import Join
+from aisrv.xcore.port import Port
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.timed_runtime import TimedRuntime
 from aisrv.xcore.timer import Timer
-from aisrv.xcore.traps import Trap, TrapKind
+from aisrv.xcore.traps import SizeError, Trap, TrapKind
 from phy.usb.firmware_bus import FirmwareBus
 
+F = TypeVar("F")
 logger = logging.getLogger(__name__)
 
 
@@ -96,6 +100,7 @@ class CTile:
         self._is_over = False  # whether the run ends, and its cores with it
         self._pass: trio.Event | None = None
         self._is_live = not tile.clock.is_virtual
+        self._polls = PinPolls(tile.runtime)
         self._has_turns = isinstance(tile.runtime, TimedRuntime)  # cores have results one at a time then
         process.on_busy = self._report_busy
 
@@ -175,6 +180,14 @@ class CTile:
         what = f"{verb.name.lower()} on {found.name}"
         raise Trap(TrapKind.ILLEGAL_RESOURCE, what, what)
 
+    def port(self, number: int, verb: Verb) -> Port:
+        """Return a port by its id, for a verb. Traps with ILLEGAL_RESOURCE where there is none."""
+        return _find(self.tile.port, number, verb)
+
+    def clock_block(self, number: int, verb: Verb) -> ClockBlock:
+        """Return a clock block by its id, for a verb. Traps with ILLEGAL_RESOURCE where there is none."""
+        return _find(self.tile.clock_block, number, verb)
+
     def forget(self, number: int) -> None:
         """Forget a resource that was freed."""
         self._resources.pop(number, None)
@@ -195,6 +208,11 @@ class CTile:
             return  # the case has taken its time
         if core is not None and clock.is_virtual and (step := core.poll.step(clock.ticks())):
             await trio.sleep_until(clock.deadline(clock.ticks() + step))
+
+    async def poll_pins(self, port: Port) -> None:
+        """Let time pass, until the pins change, for a core that looks at a port in a loop."""
+        if not self._has_turns:  # else each look takes its time
+            await self._polls.look(port)
 
     # Cores.
 
@@ -391,7 +409,7 @@ class CTile:
         lines = in_lines(lines_of(self.file, report.frames))
         coroutine = self._coroutines.get(report.core)
         who = f"tile {self.tile.number}" if coroutine is None else str(coroutine.core)
-        logger.warning("%s: %d s of CPU time without a verb%s", who, report.seconds, lines)
+        logger.warning("%s: %g s of CPU time without a verb%s", who, report.seconds, lines)
 
     def _end(self, trap: Trap) -> None:
         if self.ended is not None:
@@ -405,3 +423,12 @@ def _core_number() -> int:
     """Return the number of the running logical core; 0 outside of any core."""
     core = current_core()
     return 0 if core is None else core.number
+
+
+def _find(find: Callable[[int], F], number: int, verb: Verb) -> F:
+    """Return what a tile has by its id. Traps with ILLEGAL_RESOURCE where it has not."""
+    try:
+        return find(number)
+    except SizeError as error:
+        place = f"{verb.name.lower()} on 0x{number:x}"
+        raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}: {error}", place) from None

@@ -29,6 +29,7 @@ RUNTIME: Final = (
     "runtime.c",
     "lib_xcore.c",
     "interrupts.c",
+    "ports.c",
     "xs3_instructions.c",
     "memory_transport.c",
     "thread_call.c",

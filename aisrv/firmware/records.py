@@ -154,6 +154,47 @@ class Verb(enum.IntEnum):
     XUD_RESET_STATE = enum.auto()
     XUD_SET_ADDRESS = enum.auto()
 
+    CLOCK_ENABLE = enum.auto()
+    CLOCK_DISABLE = enum.auto()
+    CLOCK_START = enum.auto()
+    CLOCK_STOP = enum.auto()
+    CLOCK_SET_SOURCE_PORT = enum.auto()
+    CLOCK_SET_SOURCE_CLK_REF = enum.auto()
+    CLOCK_SET_SOURCE_CLK_XCORE = enum.auto()
+    CLOCK_SET_DIVIDE = enum.auto()
+
+    PORT_ENABLE = enum.auto()
+    PORT_RESET = enum.auto()
+    PORT_DISABLE = enum.auto()
+    PORT_START_BUFFERED = enum.auto()
+    PORT_SET_TRANSFER_WIDTH = enum.auto()
+    PORT_SET_BUFFERED = enum.auto()
+    PORT_SET_UNBUFFERED = enum.auto()
+    PORT_WRITE_CONTROL_WORD = enum.auto()
+    PORT_SET_CLOCK = enum.auto()
+    PORT_SET_INOUT_DATA = enum.auto()
+    PORT_SET_OUT_CLOCK = enum.auto()
+    PORT_SET_INVERT = enum.auto()
+    PORT_SET_NO_INVERT = enum.auto()
+    PORT_SET_SAMPLE_FALLING_EDGE = enum.auto()
+    PORT_SET_SAMPLE_RISING_EDGE = enum.auto()
+    PORT_GET_TRIGGER_TIME = enum.auto()
+    PORT_SET_TRIGGER_TIME = enum.auto()
+    PORT_CLEAR_TRIGGER_TIME = enum.auto()
+    PORT_SET_TRIGGER_IN_EQUAL = enum.auto()
+    PORT_SET_TRIGGER_IN_NOT_EQUAL = enum.auto()
+    PORT_SET_TRIGGER_VALUE = enum.auto()
+    PORT_CLEAR_TRIGGER_IN = enum.auto()
+    PORT_SET_SHIFT_COUNT = enum.auto()
+    PORT_CLEAR_BUFFER = enum.auto()
+    PORT_PEEK = enum.auto()
+    PORT_OUT = enum.auto()
+    PORT_IN = enum.auto()
+    PORT_OUT_SHIFT_RIGHT = enum.auto()
+    PORT_IN_SHIFT_RIGHT = enum.auto()
+    PORT_ENDIN = enum.auto()
+    PORT_SYNC = enum.auto()
+
 
 class RecordForm(enum.IntEnum):
     """What a record of xscope holds."""
@@ -252,16 +293,16 @@ class BusyReport(Struct, frozen=True):
 
     core: int
     """Number of the coroutine."""
-    seconds: int
+    seconds: float
     """CPU time since its last verb."""
     frames: tuple[int, ...]
 
     @classmethod
     def from_memory(cls, memory: memoryview) -> "BusyReport":
         """Read the report that the memory holds."""
-        core, seconds, count = struct.unpack_from("<III", memory, BUSY_REPORT)
+        core, milliseconds, count = struct.unpack_from("<III", memory, BUSY_REPORT)
         frames = struct.unpack_from(f"<{min(count, _MOST_FRAMES)}Q", memory, BUSY_REPORT + 16)
-        return cls(core, seconds, frames)
+        return cls(core, milliseconds / 1000, frames)
 
 
 class Place(Struct, frozen=True):

@@ -51,7 +51,7 @@ class ProcessSettings(Struct, frozen=True):
 
     stack_bytes: int = 65536
     """Stack of each core."""
-    cpu_limit: int = 5
+    cpu_limit: float = 5
     """Seconds of CPU time without a verb after which it is reported where a core is; 0 for never."""
     cpu_limit_halts: bool = False
     """Whether that core is halted then."""
@@ -80,7 +80,7 @@ class TileProcess:
             theirs_out,
             tile,
             given.stack_bytes,
-            given.cpu_limit,
+            round(given.cpu_limit * 1000),
             int(given.cpu_limit_halts),
             int(given.has_prefix),
         )

@@ -12,7 +12,7 @@ from contextlib import (
 )
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 from msgspec import Struct
@@ -24,7 +24,7 @@ from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.host_data import HostData
 from aisrv.firmware.tile_process import ProcessSettings, TileProcess
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.node import open_node
+from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.probes import Probe
 from aisrv.xcore.resource_classes import PLAIN
 from aisrv.xcore.timed_classes import TIMED
@@ -69,19 +69,29 @@ async def no_tracers() -> AsyncIterator[Sequence[Tracer]]:
     yield ()
 
 
+class Outside(Protocol):
+    """A task beside the cores, such as one on pins. It is cancelled when all cores have ended."""
+
+    async def __call__(self, node: Node, *, task_status: trio.TaskStatus[None]) -> None:
+        """Run; the cores start when this says that it has."""
+
+
 def run_whole_programs(
-    programs: Mapping[int, Path], settings: RunSettings, open_tracers: OpenTracers = no_tracers
+    programs: Mapping[int, Path],
+    settings: RunSettings,
+    open_tracers: OpenTracers = no_tracers,
+    outside: Sequence[Outside] = (),
 ) -> int:
     """Run the programs of tiles, and return the exit code: that of `exit`, or of the first main that has one.
 
     Each tile's program has a main, or a `main_tileN`, which gets its end of a channel between the tiles. What
-    `open_tracers` opens hears of the node from its start.
+    `open_tracers` opens hears of the node from its start; tasks of `outside` start before them.
     Raises FirmwareError where one has neither; Deadlock; and Trap where traps stop the run.
     """
     clock = None if settings.is_live else MockClock(autojump_threshold=0)
     try:
         with _repeatable(settings.seed), nullcontext() if settings.is_live else on_one_processor():
-            return trio.run(_run, programs, settings, open_tracers, clock=clock)
+            return trio.run(_run, programs, settings, open_tracers, outside, clock=clock)
     except BaseExceptionGroup as group:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):
@@ -117,7 +127,12 @@ def on_one_processor() -> Iterator[None]:
         os.sched_setaffinity(0, allowed)
 
 
-async def _run(programs: Mapping[int, Path], settings: RunSettings, open_tracers: OpenTracers) -> int:
+async def _run(
+    programs: Mapping[int, Path],
+    settings: RunSettings,
+    open_tracers: OpenTracers,
+    outside: Sequence[Outside],
+) -> int:
     on_trap: OnTrap = "raise" if settings.stops_at_trap else "halt"
     tiles: list[CTile] = []
     traps: list[Trap] = []
@@ -125,14 +140,16 @@ async def _run(programs: Mapping[int, Path], settings: RunSettings, open_tracers
     with ExitStack() as stack:
         async with (
             open_tracers() as tracers,
-            _cancelled_at_end() as host,
+            _cancelled_at_end() as nursery,
             open_node(on_trap=on_trap, seed=settings.seed, classes=classes) as node,
         ):
+            for task in outside:
+                await nursery.start(task, node)
             for tracer in tracers:
                 stack.enter_context(node.tracing(tracer))
             if settings.probes is not None:
                 node.runtime.xscope.configure(settings.probes)
-            host_data = HostData(settings.host_data, host)
+            host_data = HostData(settings.host_data, nursery)
             ends = dict(enumerate(node.channel(*node.tiles)))
             for number, program in programs.items():
                 name, function = _main_of(program, number)

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 from aisrv.cli.main import main
 from tests.support.amounts import amount
 from tests.support.c_programs import kept_programs, need_compiler
+from tests.support.paths import ROOT
 from tests.support.programs import AISRV, run_process
 
 __all__ = ["kept_programs"]
@@ -231,3 +232,26 @@ def test_a_config_file_of_xscope_that_is_none_is_told(tmp_path: Path) -> None:
     config = source(tmp_path, "<xSCOPEconfig>\n<Probe/></xSCOPEconfig>", "config.xscope")
     done = firmware("run", "--xscope-config", config, main_c)
     assert (done.exit_code, done.stderr) == (1, f"Error: {config}:2: probe: name must be a name\n")
+
+
+def test_a_function_of_python_stands_for_what_is_wired_to_the_pins() -> None:
+    """The example, as the guide shows it: the page's words are what it prints."""
+    page = (ROOT / "docs/guides/firmware.md").read_text()
+    session = page.partition("$ aisrv firmware run examples/firmware/blink.c ")[2].partition("```")[0]
+    options, _, shown = session.partition("\n")
+    done = run_process([*AISRV, "firmware", "run", "examples/firmware/blink.c", *options.split()], cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, shown, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("blink_pins:press", "has no function 'press'"),
+        ("blink_pins", "'blink_pins' is not MODULE:FUNCTION"),
+        ("blink_none:lamp", "there is no module 'blink_none'"),
+    ],
+)
+def test_a_function_on_pins_that_is_not_there(name: str, reason: str) -> None:
+    done = run_process([*AISRV, "firmware", "run", "examples/firmware/blink.c", "--pins", name], cwd=ROOT)
+    assert done.returncode == 2
+    assert reason in done.stderr

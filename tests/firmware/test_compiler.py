@@ -57,8 +57,10 @@ def test_the_compiler_says_what_is_wrong(tmp_path: Path) -> None:
 
 def test_a_function_that_is_not_there_is_named_with_another(tmp_path: Path) -> None:
     need_compiler()
-    text = "#include <xcore/port.h>\nint main(void) { return port_in(1); }"
-    with pytest.raises(CompileError, match="port_in is not there on the host: C tasks have no ports yet"):
+    text = "#include <xcore/chanend.h>\nint main(void) { chanend_set_network(1, 2); }"
+    with pytest.raises(
+        CompileError, match="chanend_set_network is not there on the host: there is one network"
+    ):
         build(program(tmp_path, text))
 
 

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from aisrv.firmware.compiler import Program, Unit, build, mains
-from aisrv.firmware.whole_program import RunSettings, run_whole_programs
+from aisrv.firmware.whole_program import Outside, RunSettings, run_whole_programs
 from tests.support.programs import missing
 
 HEADERS = """
@@ -24,6 +24,7 @@ HEADERS = """
 #include <xcore/hwtimer.h>
 #include <xcore/lock.h>
 #include <xcore/parallel.h>
+#include <xcore/port.h>
 #include <xcore/select.h>
 #include <xcore/triggerable.h>
 """
@@ -41,11 +42,17 @@ def compiled(folder: Path, text: str, compiler: str = "gcc", options: Sequence[s
     return build(Program((Unit((source,), options=tuple(options)),)), need_compiler(compiler))
 
 
-def run_c(folder: Path, text: str, settings: RunSettings | None = None, compiler: str = "gcc") -> int:
+def run_c(
+    folder: Path,
+    text: str,
+    settings: RunSettings | None = None,
+    compiler: str = "gcc",
+    outside: Sequence[Outside] = (),
+) -> int:
     """Compile and run a program, on both tiles where it has a main for tile 1; return its exit code."""
     program = compiled(folder, text, compiler)
     programs = {0: program, 1: program} if "main_tile1" in mains(program) else {0: program}
-    return run_whole_programs(programs, settings or RunSettings())
+    return run_whole_programs(programs, settings or RunSettings(), outside=outside)
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ static struct {
 } triggers[RESOURCES];
 
 static volatile sig_atomic_t runs, runs_at_check, checks;
-static int cpu_limit, cpu_limit_halts;
+static int cpu_limit, cpu_limit_halts; /* milliseconds; 0 for never */
 
 /* Saves the registers that a call keeps, and goes on where another stack stopped. */
 void runtime_switch(void **save, void *to);
@@ -174,7 +174,10 @@ void runtime_post(uint32_t verb, uint32_t a, uint32_t b) {
 
 uint32_t runtime_read_clock(void) {
     slot_t *slot = &slots[current];
-    if (slot->clock_was_read || slot->posted) runtime_verb(VERB_LET_TIME_PASS, 0, 0);
+    uint32_t before = slot->tick;
+    int was_read = slot->clock_was_read;
+    if (slot->posted) runtime_verb(VERB_CATCH_UP, 0, 0);
+    if (was_read && slot->tick == before) runtime_verb(VERB_LET_TIME_PASS, 0, 0);
     slot->clock_was_read = 1;
     return slot->tick;
 }
@@ -460,7 +463,8 @@ static void catch_signals(void) {
     void *first[1];
     backtrace(first, 1); /* which loads libgcc now and not in a handler */
     if (cpu_limit) {
-        struct itimerval timer = {{cpu_limit / CPU_CHECKS, cpu_limit * 1000000 / CPU_CHECKS % 1000000}, {0, 0}};
+        const long step = cpu_limit * 1000L / CPU_CHECKS;
+        struct itimerval timer = {{step / 1000000, step % 1000000}, {0, 0}};
         timer.it_value = timer.it_interval;
         action.sa_sigaction = on_cpu_timer;
         action.sa_flags |= SA_RESTART;

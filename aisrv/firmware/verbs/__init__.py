@@ -5,10 +5,12 @@ from typing import Final
 
 from aisrv.firmware.records import Verb
 from aisrv.firmware.verbs.chanends import CHANENDS
+from aisrv.firmware.verbs.clock_blocks import CLOCK_BLOCKS
 from aisrv.firmware.verbs.cores import CORES
 from aisrv.firmware.verbs.events import EVENTS
 from aisrv.firmware.verbs.interrupts import INTERRUPTS
 from aisrv.firmware.verbs.locks import LOCKS
+from aisrv.firmware.verbs.ports import PORTS
 from aisrv.firmware.verbs.program_tile import Handler
 from aisrv.firmware.verbs.timers import TIMERS
 from aisrv.firmware.verbs.usb import USB
@@ -21,6 +23,8 @@ VERBS: Final[Mapping[Verb, Handler]] = {
     **CHANENDS,
     **TIMERS,
     **LOCKS,
+    **CLOCK_BLOCKS,
+    **PORTS,
     **USB,
     **XSCOPE,
 }

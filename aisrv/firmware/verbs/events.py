@@ -8,6 +8,7 @@ from typing import Final
 from aisrv.firmware.records import Request, Verb
 from aisrv.firmware.verbs.program_tile import Answer, Handler, ProgramTile, Resource
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.port import Port
 from aisrv.xcore.select import Event, select, select_or_default
 from aisrv.xcore.timer import Timer
 from aisrv.xcore.traps import Trap, TrapKind
@@ -28,8 +29,9 @@ def _(resource: Timer, time: int) -> Event:
     return resource.after(time)
 
 
-@event_of.register
-def _(resource: ChanEnd, _time: int) -> Event:
+@event_of.register(ChanEnd)
+@event_of.register(Port)
+def _(resource: ChanEnd | Port, _time: int) -> Event:
     return resource
 
 

@@ -7,7 +7,9 @@ from typing import Final, Protocol, TypeVar
 from aisrv.firmware.callbacks import Callbacks
 from aisrv.firmware.host_data import HostData
 from aisrv.firmware.records import Request, Verb
+from aisrv.xcore.clockblock import ClockBlock
 from aisrv.xcore.lib_xcore import Join
+from aisrv.xcore.port import Port
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.timer import Timer
 from aisrv.xcore.traps import Trap
@@ -71,6 +73,12 @@ class ProgramTile(Protocol):
     def find(self, number: int, kind: type[R], verb: Verb) -> R:
         """Find a resource of one kind. Traps with ILLEGAL_RESOURCE."""
 
+    def port(self, number: int, verb: Verb) -> Port:
+        """Return a port by its id, for a verb. Traps with ILLEGAL_RESOURCE where there is none."""
+
+    def clock_block(self, number: int, verb: Verb) -> ClockBlock:
+        """Return a clock block by its id, for a verb. Traps with ILLEGAL_RESOURCE where there is none."""
+
     def forget(self, number: int) -> None:
         """Forget a resource that was freed."""
 
@@ -88,6 +96,9 @@ class ProgramTile(Protocol):
 
     async def poll(self) -> None:
         """Let time pass for a core that reads the clock in a loop."""
+
+    async def poll_pins(self, port: Port) -> None:
+        """Let time pass, until the pins change, for a core that looks at a port in a loop."""
 
     def lose(self, trap: Trap) -> None:
         """End the program and all its cores."""

@@ -19,6 +19,8 @@
 #define XC_MISSING(name, instead) int name() __attribute__((error(#name " is not there on the host: " instead)));
 #endif
 
+#include <xs1_ports.h>
+
 typedef uint32_t resource_t;
 
 #define XS1_CT_END 1

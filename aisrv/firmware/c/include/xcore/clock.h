@@ -1,4 +1,4 @@
-/* Clock blocks: not there for C tasks yet. */
+/* Clock blocks, which clock ports: from the reference clock, divided or not, from a 1-bit port, or from the core clock. */
 #ifndef AISRV_XCORE_CLOCK_H
 #define AISRV_XCORE_CLOCK_H
 
@@ -6,14 +6,20 @@
 
 typedef resource_t xclock_t;
 
-XC_MISSING(clock_enable, "C tasks have no clock blocks yet")
-XC_MISSING(clock_disable, "C tasks have no clock blocks yet")
-XC_MISSING(clock_start, "C tasks have no clock blocks yet")
-XC_MISSING(clock_stop, "C tasks have no clock blocks yet")
-XC_MISSING(clock_set_source_port, "C tasks have no clock blocks yet")
-XC_MISSING(clock_set_source_clk_ref, "C tasks have no clock blocks yet")
-XC_MISSING(clock_set_source_clk_xcore, "C tasks have no clock blocks yet")
-XC_MISSING(clock_set_divide, "C tasks have no clock blocks yet")
-XC_MISSING(clock_set_ready_src, "C tasks have no clock blocks yet")
+XC_BEGIN
+/* Enable a clock block, which stands still on the undivided reference clock. */
+void clock_enable(xclock_t clock);
+void clock_disable(xclock_t clock);
+/* Start it, and the counters of its ports from 0. */
+void clock_start(xclock_t clock);
+void clock_stop(xclock_t clock);
+void clock_set_source_port(xclock_t clock, resource_t port);
+void clock_set_source_clk_ref(xclock_t clock);
+void clock_set_source_clk_xcore(xclock_t clock);
+/* Divide the source by twice this; 0 leaves it as it is. */
+void clock_set_divide(xclock_t clock, uint8_t divide);
+XC_END
+
+XC_MISSING(clock_set_ready_src, "C tasks have no ready signals yet")
 
 #endif

@@ -9,6 +9,12 @@ typedef resource_t xthread_t;
 typedef resource_t threadgroup_t;
 typedef void (*thread_function_t)(void *);
 
+/* Bits of a core's mode. Here they are kept, and change nothing. */
+typedef enum thread_mode_t {
+    thread_mode_fast = 0x80,
+    thread_mode_high_priority = 0x400,
+} thread_mode_t;
+
 XC_BEGIN
 /* Run a function on a free core; none traps. */
 void run_async(thread_function_t function, void *argument, void *stack_base);
@@ -26,6 +32,11 @@ void thread_group_wait_and_free(threadgroup_t group);
 xthread_t xthread_alloc_and_start(thread_function_t function, void *argument, void *stack_base);
 void xthread_wait_and_free(xthread_t thread);
 void *stack_base(void *memory, size_t words);
+
+/* The mode of the core that calls. */
+void local_thread_mode_set_bits(thread_mode_t mode);
+void local_thread_mode_clear_bits(thread_mode_t mode);
+thread_mode_t local_thread_mode_get_bits(void);
 XC_END
 
 #endif

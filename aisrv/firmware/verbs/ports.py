@@ -1,0 +1,119 @@
+"""Ports: their settings, outputs and inputs."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from aisrv.firmware.records import Request, Verb
+from aisrv.firmware.verbs.program_tile import DONE, Answer, Handler, ProgramTile
+from aisrv.xcore.port import Port
+from aisrv.xcore.traps import Trap, TrapKind
+
+_DRIVES: Final[Mapping[int, Callable[[Port], None]]] = {
+    0x03: lambda port: port.set_drive(),
+    0x0B: lambda port: port.set_drive_pull_down(),
+    0x13: lambda port: port.set_drive_pull_up(),
+}
+"""Words of `port_write_control_word`: XS1_SETC_DRIVE_DRIVE, _PULL_DOWN, _PULL_UP."""
+
+
+def _sets(setting: Callable[[Port], None]) -> Handler:
+    async def handler(tile: ProgramTile, request: Request) -> Answer:
+        setting(tile.port(request.a, request.verb))
+        return DONE
+
+    return handler
+
+
+def _sets_value(setting: Callable[[Port, int], None]) -> Handler:
+    async def handler(tile: ProgramTile, request: Request) -> Answer:
+        setting(tile.port(request.a, request.verb), request.b)
+        return DONE
+
+    return handler
+
+
+def _waits(verb: Callable[[Port, int], Awaitable[int | None]]) -> Handler:
+    async def handler(tile: ProgramTile, request: Request) -> Answer:
+        return await verb(tile.port(request.a, request.verb), request.b) or 0, b""
+
+    return handler
+
+
+def _gets(verb: Callable[[Port], int]) -> Handler:
+    async def handler(tile: ProgramTile, request: Request) -> Answer:
+        return verb(tile.port(request.a, request.verb)), b""
+
+    return handler
+
+
+async def _enable(tile: ProgramTile, request: Request) -> Answer:
+    tile.adopt(tile.port(request.a, request.verb)).enable()
+    return DONE
+
+
+async def _start_buffered(tile: ProgramTile, request: Request) -> Answer:
+    tile.adopt(tile.port(request.a, request.verb)).start_buffered(request.b)
+    return DONE
+
+
+async def _disable(tile: ProgramTile, request: Request) -> Answer:
+    tile.port(request.a, request.verb).disable()
+    tile.forget(request.a)
+    return DONE
+
+
+async def _set_clock(tile: ProgramTile, request: Request) -> Answer:
+    block = tile.clock_block(request.b, request.verb)
+    tile.port(request.a, request.verb).set_clock(block)
+    return DONE
+
+
+async def _write_control_word(tile: ProgramTile, request: Request) -> Answer:
+    port = tile.port(request.a, request.verb)
+    if (setting := _DRIVES.get(request.b)) is None:
+        place = f"setc on {port.name}"
+        reason = f"{place}: there is no control word 0x{request.b:x} here"
+        raise Trap(TrapKind.ILLEGAL_RESOURCE, reason, place)
+    setting(port)
+    return DONE
+
+
+async def _peek(tile: ProgramTile, request: Request) -> Answer:
+    port = tile.port(request.a, request.verb)
+    await tile.poll_pins(port)
+    return port.peek(), b""
+
+
+PORTS: Final[Mapping[Verb, Handler]] = {
+    Verb.PORT_ENABLE: _enable,
+    Verb.PORT_RESET: _sets(lambda port: port.reset()),
+    Verb.PORT_DISABLE: _disable,
+    Verb.PORT_START_BUFFERED: _start_buffered,
+    Verb.PORT_SET_TRANSFER_WIDTH: _sets_value(lambda port, width: port.set_transfer_width(width)),
+    Verb.PORT_SET_BUFFERED: _sets(lambda port: port.set_buffered()),
+    Verb.PORT_SET_UNBUFFERED: _sets(lambda port: port.set_unbuffered()),
+    Verb.PORT_WRITE_CONTROL_WORD: _write_control_word,
+    Verb.PORT_SET_CLOCK: _set_clock,
+    Verb.PORT_SET_INOUT_DATA: _sets(lambda port: port.set_inout_data()),
+    Verb.PORT_SET_OUT_CLOCK: _sets(lambda port: port.set_out_clock()),
+    Verb.PORT_SET_INVERT: _sets(lambda port: port.set_invert()),
+    Verb.PORT_SET_NO_INVERT: _sets(lambda port: port.set_no_invert()),
+    Verb.PORT_SET_SAMPLE_FALLING_EDGE: _sets(lambda port: port.set_sample_falling_edge()),
+    Verb.PORT_SET_SAMPLE_RISING_EDGE: _sets(lambda port: port.set_sample_rising_edge()),
+    Verb.PORT_GET_TRIGGER_TIME: _gets(lambda port: port.get_trigger_time()),
+    Verb.PORT_SET_TRIGGER_TIME: _waits(lambda port, time: port.set_trigger_time(time)),
+    Verb.PORT_CLEAR_TRIGGER_TIME: _sets(lambda port: port.clear_trigger_time()),
+    Verb.PORT_SET_TRIGGER_IN_EQUAL: _sets_value(lambda port, value: port.set_trigger_in_equal(value)),
+    Verb.PORT_SET_TRIGGER_IN_NOT_EQUAL: _sets_value(lambda port, value: port.set_trigger_in_not_equal(value)),
+    Verb.PORT_SET_TRIGGER_VALUE: _sets_value(lambda port, value: port.set_trigger_value(value)),
+    Verb.PORT_CLEAR_TRIGGER_IN: _sets(lambda port: port.clear_trigger_in()),
+    Verb.PORT_SET_SHIFT_COUNT: _waits(lambda port, bits: port.set_shift_count(bits)),
+    Verb.PORT_CLEAR_BUFFER: _sets(lambda port: port.clear_buffer()),
+    Verb.PORT_PEEK: _peek,
+    Verb.PORT_OUT: _waits(lambda port, value: port.out(value)),
+    Verb.PORT_IN: _waits(lambda port, _: port.in_()),
+    Verb.PORT_OUT_SHIFT_RIGHT: _waits(lambda port, value: port.out_shift_right(value)),
+    Verb.PORT_IN_SHIFT_RIGHT: _waits(lambda port, value: port.in_shift_right(value)),
+    Verb.PORT_ENDIN: _gets(lambda port: port.endin()),
+    Verb.PORT_SYNC: _waits(lambda port, _: port.sync()),
+}

@@ -6,7 +6,7 @@ The source is no part of this project: `AISRV_XMOS_SOURCES` names a folder with 
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from aisrv.device.device import Device
 from aisrv.protocol.commands import Command
 from host_tools.standins.pyusb_backend import get_backend
 from tests.integration import test_ioserver as ours
-from tests.integration.test_ioserver import MODELS, OWN_PROGRAM, model_files
+from tests.integration.test_ioserver import MODELS, OWN_PROGRAM, model_files, xmos_python
 from tests.support import networks
 from tests.support.c_programs import kept_programs, need_compiler
 from tests.support.ioserver_host import IoserverHost
@@ -26,7 +26,7 @@ from tests.support.paths import ROOT
 from tests.support.programs import AISRV, run_process
 from tests.support.xmos_sources import xmos_checkout
 
-__all__ = ["kept_programs", "model_files"]
+__all__ = ["kept_programs", "model_files", "xmos_python"]
 
 BOARD = """
 [usb]
@@ -93,16 +93,53 @@ def host(address: str) -> Iterator[IoserverHost]:
     usb.util.dispose_resources(host.device)
 
 
-@pytest.mark.usefixtures("kept_programs")
+@pytest.fixture
+def execute(
+    board_file: Path, model_files: list[Path], kept_programs: None
+) -> Callable[[str, str], list[object]]:
+    """Run a program under `aisrv exec` with the board and all models; it prints JSON as its last line."""
+
+    def run(python: str, program: str) -> list[object]:
+        options = [option for path in model_files for option in ("--model", str(path))]
+        settings = ["--board", str(board_file), "--model-memory", "ext", *options]
+        done = run_process([*AISRV, "exec", *settings, "--", python, "-c", program])
+        assert done.returncode == 0, done.stderr
+        answers: list[object] = json.loads(done.stdout.splitlines()[-1])
+        return answers
+
+    return run
+
+
 def test_exec_runs_a_host_against_it(
-    board_file: Path,
-    model_files: list[Path],
-    monkeypatch: pytest.MonkeyPatch,
+    execute: Callable[[str, str], list[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    options = [option for path in model_files for option in ("--model", str(path))]
-    settings = ["--board", str(board_file), "--model-memory", "ext", *options]
-    done = run_process([*AISRV, "exec", *settings, "--", sys.executable, "-c", OWN_PROGRAM])
-    assert done.returncode == 0, done.stderr
     outputs = [ours.EXPECTED[0] + bytes(2), bytes(1024), networks.floats(1, 2, 3, 4)]
-    assert json.loads(done.stdout.splitlines()[-1]) == [output.hex() for output in outputs]
+    assert execute(sys.executable, OWN_PROGRAM) == [output.hex() for output in outputs]
+
+
+# XMOS's own host class with XMOS's own firmware.
+
+
+def test_xmos_class_finds_what_it_was_written_for(
+    execute: Callable[[str, str], list[object]], xmos_python: str
+) -> None:
+    program = f"""
+server.reset()
+answers = []
+for image in {[image.hex() for image, _ in ours.IMAGES]!r}:
+    server.write_input_tensor(bytes.fromhex(image))
+    server.start_inference()
+    answers.append(result(server.read_output_tensor))
+server.write_input_tensor(bytes([1]) * 1024, tensor_num=0, model_num=1)
+server.write_input_tensor(bytes([2]) * 1024, tensor_num=1, model_num=1)
+answers.append(result(server.read_output_tensor, model_num=1))
+server.close()
+server.connect()
+answers.append(result(server.read_output_tensor))
+server.close()
+print(json.dumps(answers))
+"""
+    got = execute(xmos_python, ours.XMOS_PROGRAM + ours.CONNECT + program)
+    outputs = [output + bytes(2) for output in ours.EXPECTED]
+    assert got == [output.hex() for output in [*outputs, bytes(1024), outputs[-1]]]

@@ -1,6 +1,7 @@
 """Boards: their parts as values; the plan of their tasks; and those that come with the package."""
 
 from aisrv.board.board import Board
+from aisrv.board.pin_specs import PeripheralKind, PeripheralSpec, PinSpec
 from aisrv.board.specs import (
     BOOT_COMMANDS,
     BOOT_MEMORIES,
@@ -60,6 +61,9 @@ __all__ = [
     "GraphSpec",
     "JacdacSpec",
     "Link",
+    "PeripheralKind",
+    "PeripheralSpec",
+    "PinSpec",
     "Plan",
     "PortSpec",
     "SensorSpec",

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
+from aisrv.board.pin_checks import check_pins
+from aisrv.board.pin_specs import PeripheralSpec, PinSpec
 from aisrv.board.specs import (
     BOOT_COMMANDS,
     DEFAULT_SPI,
@@ -88,6 +90,10 @@ class Board:
     """Tasks of the user's own, beside those of the parts above."""
     graph: GraphSpec | None = None
     """A graph that runs beside the other tasks."""
+    peripherals: tuple[PeripheralSpec, ...] = ()
+    """Peripherals on pins of its tiles."""
+    pins: tuple[PinSpec, ...] = ()
+    """Pins with a peripheral or a stimulus on them."""
     usb_port: int | None = None
     """TCP port of `aisrv run` for USB/IP. Default: the command's."""
     description: str = ""
@@ -121,6 +127,15 @@ class Board:
             _check_shown("name", port.name, "ports", number, "name")
         for number, task in enumerate(self.tasks):
             self._check_tile(f"the task {task.name!r}", task.tile, "tasks", number)
+        for number, pin in enumerate(self.pins):
+            self._check_tile(f"the pin {pin.port}", pin.tile, "pins", number)
+        check_pins(
+            self.pins,
+            self.peripherals,
+            has_spi=self.spi is not None,
+            has_sensor=self.sensor is not None,
+            device_time=self.device_time,
+        )
         self._check_arenas()
         self._check_chains()
         check_tasks(self.tasks, len(self.engines), len(self.flashes))

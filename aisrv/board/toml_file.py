@@ -21,6 +21,9 @@ from aisrv.board import (
     FlashSpec,
     GraphSpec,
     JacdacSpec,
+    PeripheralKind,
+    PeripheralSpec,
+    PinSpec,
     PortSpec,
     SensorSpec,
     SpiSpec,
@@ -223,6 +226,41 @@ class _Task(Table, frozen=True):
     stack: Size | None = None
 
 
+class _Peripheral(Table, frozen=True):
+    name: str
+    kind: PeripheralKind
+    address: Integer | None = None
+    registers: str | None = None
+    speed: str | None = None
+    stretch: Number | None = None
+    mode: Integer | None = None
+    answer: str | None = None
+    clock: Integer | None = None
+    send: str | None = None
+    every: Number | None = None
+    baud: Integer | None = None
+    bits: Integer | None = None
+    parity: str | None = None
+    stop: Integer | None = None
+    input: Path | None = None
+    output: Path | None = None
+    width: Integer | None = None
+    rate: Integer | None = None
+    slot: Integer | None = None
+    active: str | None = None
+    presses: tuple[Number, ...] | None = None
+    hold: Number | None = None
+    bounces: tuple[Integer, ...] | None = None
+
+
+class _Pin(Table, frozen=True):
+    port: str
+    to: str | None = None
+    tile: Integer | None = None
+    stimulus: Path | None = None
+    signal: str | None = None
+
+
 class _Graph(Table, frozen=True, rename={"path": "file"}):
     path: Path
     tile: Integer | None = None
@@ -258,6 +296,10 @@ class BoardTables(Table, frozen=True):
     """A graph of stream-processing nodes; without this table there is none."""
     tasks: tuple[_Task, ...] | None = None
     """A task of your own, for each."""
+    peripherals: tuple[_Peripheral, ...] | None = None
+    """A peripheral on pins, for each; what its kind does not have may not be given."""
+    pins: tuple[_Pin, ...] | None = None
+    """A pin with a peripheral or a stimulus on it, for each."""
 
 
 def _board(file: TomlFile) -> Board:
@@ -290,6 +332,16 @@ def _board(file: TomlFile) -> Board:
         if "usb_task" in changes and "usb_tile" not in changes:
             tiles = [task.tile for task in changes["tasks"] if task.name == changes["usb_task"]]
             changes |= {"usb_tile": tiles[0]} if tiles else {}
+    if tables.peripherals is not None:
+        changes["peripherals"] = tuple(
+            PeripheralSpec(**table.given(), origin=file.place(("peripherals", number)))
+            for number, table in enumerate(tables.peripherals)
+        )
+    if tables.pins is not None:
+        changes["pins"] = tuple(
+            PinSpec(**table.given(), origin=file.place(("pins", number, "stimulus")))
+            for number, table in enumerate(tables.pins)
+        )
     try:
         board = Board(**changes)
         plan_of(board).check()

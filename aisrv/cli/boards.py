@@ -32,6 +32,8 @@ def board_values(board: Board) -> dict[str, Any]:
         engine["boot"] = _BOOT_NAMES.get(spec.boot) if spec.boot is not None else None
     if board.sensor is not None:
         del values["sensor"]["origin"]
+    for table in (*values["peripherals"], *values["pins"]):
+        del table["origin"]
     return {**values, "demand": _plan_values(board, plan_of(board))}
 
 

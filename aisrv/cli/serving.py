@@ -222,7 +222,8 @@ async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterato
             benches = await stack.enter_async_context(open_benches(by_name))
             buses = [bench.port for bench in benches.values()]
             spi_buses = [bench.spi for bench in benches.values()]
-        spi = stack.enter_context(wrap_spi_ports(spi_buses, devices.spi))
+        begin = running[0].node.clock.deadline(0)
+        spi = stack.enter_context(wrap_spi_ports(spi_buses, devices.spi, begin))
         usb = await stack.enter_async_context(wrap_usb_ports(buses, devices.usb))
         traced = trace_ports(recording, running, usb, spi)
         await stack.enter_async_context(keep_written(recording))
@@ -252,7 +253,11 @@ async def _load_devices(
     devices: DeviceSet, workers: WorkerPool, tracers: Sequence[Tracer]
 ) -> AsyncIterator[Sequence[Device]]:
     async with open_devices(
-        devices.boards, runner=workers.isolated, on_trap=devices.on_trap, tracers=tracers
+        devices.boards,
+        runner=workers.isolated,
+        on_trap=devices.on_trap,
+        tracers=tracers,
+        pins_vcd=devices.trace.pins_vcd,
     ) as running:
         for engine, path in enumerate(devices.models):
             model = await trio.to_thread.run_sync(read_regular, path)

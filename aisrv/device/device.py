@@ -2,10 +2,18 @@
 
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    closing,
+    nullcontext,
+)
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import trio
 
@@ -28,8 +36,11 @@ from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import XcoreError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from aisrv.device.c_task import CTask
     from aisrv.device.graph import DeviceGraph
+    from aisrv.device.peripherals import Peripheral
     from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
     from aisrv.sensors.image.frame import FrameSource
@@ -48,6 +59,9 @@ CONNECT_SECONDS: Final = 5.0
 """Time that a USB device in C has to come onto the bus before a device is said to run without it."""
 
 
+RunsPins: TypeAlias = 'Callable[[DeviceParts], AbstractAsyncContextManager[Mapping[str, "Peripheral"]]]'
+
+
 class ModelRefused(Exception):
     """A model that the device's own program set, and an engine refused; the text is its debug log."""
 
@@ -55,13 +69,15 @@ class ModelRefused(Exception):
 class Device:
     """A running device: its node and engines, its buses, and a channel of its own to each engine."""
 
-    def __init__(self, parts: DeviceParts, wiring: Wiring) -> None:
-        """Take the parts of a device whose tasks are started, and how they are joined."""
+    def __init__(self, parts: DeviceParts, wiring: Wiring, peripherals: "Mapping[str, Peripheral]") -> None:
+        """Take the parts of a device whose tasks are started, how they are joined, and its peripherals."""
         program = wiring.program
         self.channels: Final = wiring.channels
         """The channel of each link of the board's plan, in its order."""
         self.exposure: Final = parts.exposure
         """The latest frame of the sensor; None where the board has none."""
+        self.registers: Final = parts.registers
+        """The registers of the sensor; None where the board has none."""
         self.source: Final = parts.source
         """Where the sensor's frames come from; None where the board has none."""
         self.board: Final = parts.board
@@ -78,6 +94,8 @@ class Device:
         """The Jacdac bus, for peers to join; None where the board has none."""
         self.flashes: Final = tuple(parts.chips)
         """The flash chips, as a programmer on their pins sees them."""
+        self.peripherals: Final = peripherals
+        """The peripherals on its pins, by name."""
         self.local: Final = program.all("engines")
         """Channel ends for an embedding program, a client of each engine by number."""
         self.loaders: Final = _flash_channels(program.all("loaders"))
@@ -166,6 +184,7 @@ async def open_device(
     watch: DeadlockWatch | None = None,
     tracer: Tracer | None = None,
     device_time: bool | None = None,
+    pins_vcd: "Path | None" = None,
 ) -> AsyncIterator[Device]:
     """Run a device for as long as the block lasts.
 
@@ -182,7 +201,8 @@ async def open_device(
 
     A trap, or any other exception of a core, ends the block with the error; with `on_trap="halt"` it is
     logged and stops its core alone, as on silicon. Devices may share `watch`, which tells of cores that only
-    each other could wake. `tracer` hears of the node from its start.
+    each other could wake. `tracer` hears of the node from its start. `pins_vcd` is a file in which the levels
+    of all pins are recorded from then on.
     """
     board = board or Board()
     if device_time is not None:
@@ -195,6 +215,7 @@ async def open_device(
         with ExitStack() as files:
             user_tasks = _load_user_tasks(board, plan, files)
             graph = None if board.graph is None else files.enter_context(_load_graph(board.graph))
+            pins = _load_pins(board, files, pins_vcd)
             storages = [files.enter_context(closing(_storage(flash))) for flash in board.flashes]
             async with open_node(
                 tiles=board.tiles,
@@ -210,13 +231,14 @@ async def open_device(
                 parts = DeviceParts.of(
                     board, node, runner, storages, user_tasks, user_commands, source, graph, factory, usb
                 )
-                device = Device(parts, wire(plan, parts))
-                node.watch_deadlocks(watch)
-                await device.boot()
-                if usb is not None:
-                    await _wait_connected(usb, board)
-                yield device
-                node.stop()
+                async with pins(parts) as peripherals:
+                    device = Device(parts, wire(plan, parts), peripherals)
+                    node.watch_deadlocks(watch)
+                    await device.boot()
+                    if usb is not None:
+                        await _wait_connected(usb, board)
+                    yield device
+                    node.stop()
     finally:
         with trio.CancelScope(shield=True):
             for engine in device.engines if device else ():
@@ -231,6 +253,15 @@ def _time_of(board: Board) -> tuple[ResourceClasses, Callable[[Board, Any], Part
     from aisrv.xcore.timed_classes import TIMED
 
     return TIMED, TimedParts
+
+
+def _load_pins(board: Board, closing: ExitStack, recording: "Path | None") -> RunsPins:
+    """Read the files of a board's pins; return what runs what is on them. Raises BoardError."""
+    if not (board.pins or board.peripherals or recording):
+        return lambda _parts: nullcontext(MappingProxyType({}))
+    from aisrv.device.peripherals import BoardPins
+
+    return BoardPins.load(board, closing, recording).running
 
 
 def _flash_channels(ends: Sequence[ChanEnd]) -> "tuple[FlashChannel, ...]":
@@ -294,13 +325,14 @@ async def open_devices(
     runner: Runners = isolated,
     on_trap: OnTrap = "raise",
     tracers: Sequence[Tracer] = (),
+    pins_vcd: "Path | None" = None,
 ) -> AsyncIterator[tuple[Device, ...]]:
     """Run a device for each board, side by side, for as long as the block lasts.
 
     With `on_trap="raise"` a trap is raised at once, and any other exception ends one device: its hosts see it
     leave, the others go on, and DeviceFailed is raised after the block, in a group. When none is left the
     block is cancelled. What a device raises before it has started is raised at once. `tracers` are one for
-    each device, or none.
+    each device, or none; `pins_vcd` is of the first device.
     """
     left = len(boards)
 
@@ -310,7 +342,12 @@ async def open_devices(
         try:
             tracer = tracers[number] if tracers else None
             async with open_device(
-                board, runner=runner, on_trap=on_trap, watch=watch, tracer=tracer
+                board,
+                runner=runner,
+                on_trap=on_trap,
+                watch=watch,
+                tracer=tracer,
+                pins_vcd=None if number else pins_vcd,
             ) as device:
                 task_status.started(device)
                 await trio.sleep_forever()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from aisrv.device.user_task import UserTask
     from aisrv.engine.state import AIEngine
     from aisrv.inference.engine import Runners
-    from aisrv.sensors.acquire import Exposure
+    from aisrv.sensors.acquire import Exposure, SensorModel
     from aisrv.sensors.image.frame import FrameSource
     from aisrv.xcore.node import Node
     from flash_server.chip.chip import FlashChip
@@ -60,6 +60,8 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
     """What the server of each chip works on."""
     source: FrameSource | None
     """Where the sensor's frames come from; None where the board has no sensor."""
+    registers: SensorModel | None
+    """The registers of the sensor; None where the board has none."""
     exposure: Exposure | None
     """What the two tasks of the sensor share."""
     logs: Sequence[DebugLog]
@@ -120,6 +122,7 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
             chips=chips,
             flash_services=[_flash_service(board, number, chip, logs) for number, chip in enumerate(chips)],
             source=source,
+            registers=None if source is None or board.sensor is None else _registers(board.sensor),
             exposure=None if source is None else _exposure(source),
             logs=logs,
             factory=factory,
@@ -140,6 +143,12 @@ def _flash_service(board: Board, number: int, chip: FlashChip, logs: Sequence[De
             write(line)
 
     return FlashService(divide(chip, board.flashes[number].boot_bytes), log)
+
+
+def _registers(spec: SensorSpec) -> SensorModel:
+    from aisrv.sensors.registers import SENSOR_MODELS
+
+    return SENSOR_MODELS[spec.registers]()
 
 
 def _exposure(source: FrameSource) -> Exposure:

@@ -124,14 +124,12 @@ def _acquire(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
     from aisrv.sensors.acquire import acquire
     from aisrv.sensors.acquire_channel import AcquireEnds
     from aisrv.sensors.image.image_path import ImagePath
-    from aisrv.sensors.registers import SENSOR_MODELS
 
-    assert parts.board.sensor is not None  # noqa: S101 - for the type checker
     assert parts.exposure is not None  # noqa: S101 - for the type checker
-    registers = SENSOR_MODELS[parts.board.sensor.registers]()
     clients = list(map(AcquireEnds, ends.all("clients"), ends.all("frames")))
     transfer = parts.factory.i2c_transfer
-    return partial(acquire, parts.exposure, ImagePath(), registers, clients, ends.one("sensor"), transfer)
+    sensor = ends.one("sensor")
+    return partial(acquire, parts.exposure, ImagePath(), parts.registers, clients, sensor, transfer)
 
 
 def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:

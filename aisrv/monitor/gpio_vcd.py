@@ -1,7 +1,7 @@
 """Recordings of engines' GPIO outputs, as VCD.
 
 The signals are `engine0.led0` to `engine0.led3` of engine 0, and so on. Times are those of Trio's clock since
-the recording began.
+`begin`, by default that at which the recording is made.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ SECOND: Final = 10**9
 class GpioVcd(VcdRecording):
     """A recording of engines' outputs, whole up to the last change; made and closed in a Trio task."""
 
-    def __init__(self, path: Path, outputs: Sequence[Gpio]) -> None:
+    def __init__(self, path: Path, outputs: Sequence[Gpio], begin: float | None = None) -> None:
         super().__init__(path)
-        self._start = trio.current_time()
+        self._start = trio.current_time() if begin is None else begin
         for number, gpio in enumerate(outputs):
             variables = [
                 self._writer.register_var(f"engine{number}", f"led{led}", "wire", 1, init=int(level))

@@ -16,6 +16,8 @@ from aisrv.board import (
     FlashSpec,
     GraphSpec,
     JacdacSpec,
+    PeripheralSpec,
+    PinSpec,
     PortSpec,
     SensorSpec,
     SpiSpec,
@@ -47,6 +49,8 @@ _BOARD: Final[Mapping[str, type]] = {
     "ports": PortSpec,
     "graph": GraphSpec,
     "tasks": TaskSpec,
+    "peripherals": PeripheralSpec,
+    "pins": PinSpec,
 }
 """What the tables of a board's file become, whose fields have the defaults and most of the meanings."""
 

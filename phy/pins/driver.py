@@ -1,4 +1,4 @@
-"""What drives the pins of a peripheral."""
+"""Drivers of pins."""
 
 from msgspec import Struct
 

@@ -1,5 +1,6 @@
 """An SPI controller on four pins: chip select (active low), clock, MOSI and MISO; any mode, MSB first."""
 
+import logging
 from typing import Final
 
 import trio
@@ -9,6 +10,8 @@ from phy.pins.spi_mode import MODES, SpiMode
 from phy.pins.spi_target import SpiPins
 from phy.pins.violations import NANOSECONDS
 from phy.spi.signals.timing import RULES, TimingRules
+
+logger = logging.getLogger(__name__)
 
 _BITS: Final = 8
 
@@ -24,8 +27,13 @@ class SpiController:
         half_period: int = 5,
         mode: SpiMode = MODES[0],
         rules: TimingRules = RULES,
+        send: bytes = b"",
+        every: float | None = None,
     ) -> None:
-        """Clock bits of twice `half_period` ticks; `rules` has the times of chip select."""
+        """Clock bits of twice `half_period` ticks; `rules` has the times of chip select.
+
+        `send` is sent as soon as it runs, as a transaction: once, or again after `every` seconds.
+        """
         self.name: Final = name
         self._pins = pins
         self._half = half_period
@@ -34,16 +42,24 @@ class SpiController:
             -(-each // NANOSECONDS) for each in (rules.cs_setup, rules.cs_hold, rules.cs_idle)
         )
         self._driver = PinDriver(name)
+        self._send = send
+        self._every = every
         self._free_from = 0
         self._turn = trio.Lock()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Hold the bus idle until cancelled."""
+        """Hold the bus idle, and send what there is, until cancelled."""
         self._pins.cs.drive(1, self._driver)
         self._pins.clk.drive(self._mode.polarity, self._driver)
         self._pins.mosi.drive(0, self._driver)
         task_status.started()
         try:
+            while self._send:
+                answer = await self.transfer(self._send)
+                logger.info("%s: sent %s, got %s", self.name, self._send.hex(" "), answer.hex(" "))
+                if self._every is None:
+                    break
+                await trio.sleep(self._every)
             await trio.sleep_forever()
         finally:
             for pin in (self._pins.cs, self._pins.clk, self._pins.mosi):

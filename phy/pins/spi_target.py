@@ -1,23 +1,21 @@
 """An SPI target on four pins: chip select (active low), clock, MOSI and MISO; any mode, 8 bits, MSB first.
 
-Times are checked against the rules of the SPI port, `phy.spi.signals.timing`, and `data_setup`.
+Times are checked against the rules of the SPI port, `phy.spi.signals.timing`; MOSI is to be stable for a tick
+before the edge that samples it.
 """
 
 from typing import Final, NamedTuple, Protocol
 
 import trio
 
-from aisrv.xcore.pin import Pin, Pull, Z
+from aisrv.xcore.pin import HIGH, Pin, Pull, Z
+from phy.pins.attention import Attention
 from phy.pins.driver import PinDriver
 from phy.pins.spi_mode import MODES, SpiMode
 from phy.pins.violations import Violations
-from phy.pins.wires import Change, Wires
 from phy.spi.signals.timing import RULES, Rule, TimingRules
 
-_CS, _MOSI, _CLK = 0, 1, 2  # of changes at one tick, that of MOSI comes before the edge
 _BITS: Final = 8
-DATA_SETUP: Final = 10
-"""Nanoseconds that MOSI is stable before the edge that samples it: a tick."""
 
 
 class SpiAnswerer(Protocol):
@@ -89,86 +87,133 @@ class SpiTarget:
         self._mode = mode
         self._rules = rules
         self._driver = PinDriver(name)
+        self._clock = pins.clk.runtime.clock
+        self._seen = self._clock.ticks()
+        """Tick up to which the pins have been looked at."""
+        self._levels = [pins.cs.value(self._seen), pins.clk.value(self._seen)]
+        self._laid = self._seen
+        """Tick up to which MISO was laid down ahead."""
         self._is_selected = False
         self._bits = 0
         self._in = self._out = 0
         self._selected_at: int | None = None
         self._deselected_at: int | None = None
-        self._moved: int | None = None
-        self._edges: tuple[int | None, int | None] = (None, None)  # the last edge that sampled, and any
+        self._sampled: int | None = None
+        self._edge: int | None = None
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Answer on the pins until cancelled."""
-        self._pins.cs.pull = Pull.UP
-        with Wires(self._pins.cs, self._pins.mosi, self._pins.clk) as wires:
+        """Answer on the pins until cancelled: a byte at a time, where the clock's future is known so far."""
+        cs, clk, mosi, miso = self._pins
+        cs.pull = Pull.UP
+        with Attention(cs, clk, kept=(mosi,)) as attention:
+            self._seen = self._clock.ticks()
+            self._levels = [cs.value(self._seen), clk.value(self._seen)]
+            if self._levels[0] != HIGH:
+                self._select(self._seen)
             task_status.started()
             try:
-                if not wires.levels[_CS]:
-                    self._select(wires.levels[_CLK], self._pins.cs.runtime.clock.ticks())
                 while True:
-                    change = await wires.change()
-                    if change is not None:
-                        await self._changed(change, wires)
+                    now = self._clock.ticks()
+                    await self._catch_up(now)
+                    attention.keep(now - 1)
+                    await attention.sleep(self._look_ahead(now))
             finally:
-                self._pins.miso.withdraw(self._driver)
-                self._pins.miso.release(self._driver)
+                miso.withdraw(self._driver)
+                miso.release(self._driver)
 
-    async def _changed(self, change: Change, wires: Wires) -> None:
-        if change.wire == _CS:
-            if change.level:
-                await self._deselect(change.tick)
+    async def _catch_up(self, now: int) -> None:
+        """Take the changes up to a tick, those of chip select before the clock's at the same tick."""
+        since, self._seen = self._seen, now
+        changes = []
+        for wire, pin in enumerate((self._pins.cs, self._pins.clk)):
+            if (level := pin.value(since)) != self._levels[wire]:  # once more, at the last tick
+                changes.append((since, wire, level))
+            changes += [(tick, wire, level) for tick, level in pin.changes(since, now)]
+            self._levels[wire] = pin.value(now)
+        for tick, wire, level in sorted(changes):
+            if wire:
+                if self._is_selected:
+                    await self._clocked(tick, level)
+            elif level == HIGH:
+                await self._deselect(tick)
             else:
-                self._select(wires.levels[_CLK], change.tick)
-        elif change.wire == _MOSI:
-            self._moved = change.tick
-        elif self._is_selected:
-            await self._clocked(change.tick, change.level, wires.levels[_MOSI])
+                self._select(tick)
 
-    def _select(self, clk: int, tick: int) -> None:
+    def _look_ahead(self, now: int) -> int | None:
+        """Lay down MISO for the edges of this byte that are known; return the tick to look at again."""
+        cs, clk, _, miso = self._pins
+        if now < self._laid:
+            miso.withdraw(self._driver, now)
+        self._laid = now
+        end = cs.next_change(now)
+        if not self._is_selected:
+            return end
+        bits, sampled = self._bits, self._sampled
+        ticks, levels = [], []
+        last = now
+        while (tick := clk.next_change(last)) is not None and (end is None or tick < end):
+            last = tick
+            if self._mode.samples(clk.value(tick)):
+                bits, sampled = bits + 1, tick
+                if bits == _BITS:
+                    break
+            elif self._shifts(sampled):
+                ticks.append(tick)
+                levels.append(self._bit(bits))
+        miso.drive_at(ticks, levels, self._driver)
+        self._laid = ticks[-1] if ticks else now
+        return last if last > now else end
+
+    def _select(self, tick: int) -> None:
         self._check(tick, Rule.CS_IDLE, self._deselected_at, self._rules.cs_idle)
+        clk = self._pins.clk.value(tick)
         if clk != self._mode.polarity:
             self.violations.add(tick, "idle clock", f"chip select went low while the clock was {clk}")
         self._is_selected, self._selected_at, self._bits = True, tick, 0
-        self._edges = (None, None)
+        self._sampled = self._edge = None
         self._answerer.select()
         self._out = self._answerer.next_out()
         if not self._mode.phase:
             self._drive(tick)
 
     async def _deselect(self, tick: int) -> None:
-        self._pins.miso.drive(Z, self._driver, max(tick, self._pins.miso.runtime.clock.ticks()))
+        self._pins.miso.withdraw(self._driver, tick)
+        self._pins.miso.drive(Z, self._driver, max(tick, self._clock.ticks()))
         self._is_selected, self._deselected_at = False, tick
-        self._check(tick, Rule.CS_HOLD, self._edges[1], self._rules.cs_hold)
+        self._check(tick, Rule.CS_HOLD, self._edge, self._rules.cs_hold)
         if self._bits:
             self.violations.add(tick, "early end", f"chip select went high after {self._bits} bits of a byte")
         await self._answerer.deselect()
 
-    async def _clocked(self, tick: int, level: int, mosi: int) -> None:
-        sampled, last = self._edges
-        if last is None:
+    async def _clocked(self, tick: int, level: int) -> None:
+        if self._edge is None:
             self._check(tick, Rule.CS_SETUP, self._selected_at, self._rules.cs_setup)
+        self._edge = tick
         if not self._mode.samples(level):
-            self._edges = (sampled, tick)
-            if self._mode.phase or sampled is not None:
+            if tick > self._laid and self._shifts(self._sampled):
                 self._drive(tick)
             return
-        self._check(tick, Rule.CLOCK_PERIOD, sampled, self._rules.clock_period)
-        if self._moved is not None:
-            self.violations.check(
-                tick, "data setup", "MOSI was stable before its edge for", tick - self._moved, DATA_SETUP
-            )
-        self._edges = (tick, tick)
-        self._in = self._in << 1 & 0xFF | mosi
+        self._check(tick, Rule.CLOCK_PERIOD, self._sampled, self._rules.clock_period)
+        mosi = self._pins.mosi.value(tick)
+        if self._pins.mosi.value(tick - 1) != mosi:
+            self.violations.add(tick, "data setup", "MOSI changed with the edge that samples it")
+        self._sampled = tick
+        self._in = self._in << 1 & 0xFF | (mosi == HIGH)
         self._bits += 1
         if self._bits == _BITS:
             self._bits = 0
             await self._answerer.take(self._in)
             self._out = self._answerer.next_out()
 
+    def _shifts(self, sampled: int | None) -> bool:
+        """Whether an edge that does not sample shifts: the first one of a transaction may end nothing."""
+        return bool(self._mode.phase) or sampled is not None
+
+    def _bit(self, bits: int) -> int:
+        return self._out >> (_BITS - 1 - bits) & 1
+
     def _drive(self, tick: int) -> None:
-        miso = self._pins.miso
-        bit = self._out >> (_BITS - 1 - self._bits) & 1
-        miso.drive(bit, self._driver, max(tick, miso.runtime.clock.ticks()))
+        self._pins.miso.drive(self._bit(self._bits), self._driver, max(tick, self._clock.ticks()))
 
     def _check(self, tick: int, rule: Rule, since: int | None, least: int) -> None:
         if since is not None:

@@ -50,6 +50,7 @@ class UartReceiver:
         form = self._format
         levels = []
         shift = 0.0
+        await self._pin.until(form.tick(start, form.length - 0.5))  # then all bits are in the past
         for bit in range(form.length):
             middle = form.tick(start, bit + 0.5)
             while (change := await wires.change(middle)) is not None:

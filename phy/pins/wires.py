@@ -4,13 +4,13 @@ A filter may leave out spikes, as the inputs of I2C devices do.
 """
 
 from collections.abc import Callable
-from types import TracebackType
+from contextlib import ExitStack
 from typing import Final, NamedTuple, Self
 
 import trio
 
 from aisrv.xcore.pin import HIGH, Pin
-from aisrv.xcore.waiter import Waiter
+from phy.pins.attention import Attention
 
 _KEEP_EVERY: Final = 32
 """Changes after which the pins are told that their past before is not wanted any more."""
@@ -26,7 +26,7 @@ class Change(NamedTuple):
     """0 or 1; one that two drivers disagree about counts as 0."""
 
 
-class Wires:
+class Wires(ExitStack):
     """Pins that are watched within a block, from the present tick on.
 
     A pulse shorter than `spike` ticks is no change: `on_spike` is called with its tick and pin. Every change
@@ -36,11 +36,12 @@ class Wires:
     def __init__(
         self, *pins: Pin, spike: int = 0, on_spike: Callable[[int, int], object] | None = None
     ) -> None:
+        super().__init__()
         self._pins = pins
         self._spike = spike
         self._on_spike = on_spike
         self._clock = pins[0].runtime.clock
-        self._waiter: Waiter[None] = Waiter()
+        self._attention = Attention(*pins)
         self._tick = now = self._clock.ticks()
         self._seen = [_level(pin, now) for pin in pins]
         self._since = [now] * len(pins)
@@ -49,21 +50,8 @@ class Wires:
         self._told = 0
 
     def __enter__(self) -> Self:
-        for pin in self._pins:
-            pin.listen(self)
-            pin.keep(self, self._tick)
+        self.enter_context(self._attention)
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for pin in self._pins:
-            pin.stop_listening(self)
-            pin.forget(self)
-
-    def pin_changed(self, pin: Pin, tick: int) -> None:  # noqa: ARG002 - as in PinListener
-        """Look again: a pin has other changes than before."""
-        self._waiter.wake(None)
 
     async def change(self, until: int | None = None) -> Change | None:
         """Wait for the next change; None where none is told up to tick `until`, at which that returns."""
@@ -74,13 +62,13 @@ class Wires:
                 event = until
             now = self._clock.ticks()
             if event is None or event > now:
-                await self._sleep(event)
+                await self._attention.sleep(event)
             elif told is not None and told <= event:
                 return await self._tell()
             elif raw == event:
                 self._see(event)
             else:
-                await trio.lowlevel.checkpoint()
+                await trio.lowlevel.checkpoint_if_cancelled()
                 return None
 
     def _next_raw(self) -> int | None:
@@ -121,18 +109,10 @@ class Wires:
             await trio.lowlevel.checkpoint_if_cancelled()
         else:
             await trio.lowlevel.checkpoint()
-            for pin in self._pins:
-                pin.keep(self, self._tick)
+            self._attention.keep(self._tick)
         self.levels[wire] = self._seen[wire]
         self._told += 1
         return Change(self._since[wire], wire, self.levels[wire])
-
-    async def _sleep(self, tick: int | None) -> None:
-        if tick is None:
-            await self._waiter.wait()
-            return
-        with trio.move_on_at(self._clock.deadline(tick)):
-            await self._waiter.wait()
 
 
 def _level(pin: Pin, tick: int) -> int:

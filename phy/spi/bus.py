@@ -20,6 +20,10 @@ LARGEST_MESSAGE: Final = 1024 * 1024
 """Bytes that a message may clock, far more than Linux takes by default (bufsiz, 4096)."""
 
 
+NOBODY: Final = 0xFF
+"""Byte that a master reads where no slave drives the line."""
+
+
 class SpiError(ValueError):
     """A message that breaks a bound; the text says which."""
 
@@ -72,7 +76,7 @@ class PendingMessage(NamedTuple):
 
 def _nobody(transfers: Sequence[SpiTransfer]) -> list[bytes]:
     """Return the ones that a master reads if no slave drives the line."""
-    return [b"\xff" * len(transfer.mosi) for transfer in transfers]
+    return [bytes((NOBODY,)) * len(transfer.mosi) for transfer in transfers]
 
 
 class SpiBus:
@@ -87,6 +91,8 @@ class SpiBus:
         self._has_failed = False
         self.clocked = 0
         """Bytes that were clocked so far, as many each way."""
+        self.next_out: Callable[[], int] = lambda: NOBODY
+        """Returns the byte that the slave has on MISO while the next one comes in, for who clocks bits."""
 
     # The master's side.
 

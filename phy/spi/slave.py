@@ -18,6 +18,7 @@ async def spi_slave(bus: SpiBus, memory: SharedMemory, c: ChanEnd) -> None:
     word.
     """
     transaction = SpiTransaction(memory)
+    bus.next_out = lambda: transaction.next_out()
     while True:
         message = await bus.next_message()
         miso = []

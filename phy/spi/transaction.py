@@ -24,6 +24,9 @@ _ACTIONS: Final = commands_of(Spi.BLOCKS, Spi.BARE)
 class _Role(Protocol):
     """Behavior of a transaction after its command."""
 
+    def answer(self, clocked: int, count: int) -> bytes:
+        """Return the bytes that go out next, whatever comes in with them."""
+
     def shift(self, clocked: int, mosi: bytes) -> bytes:
         """Clock bytes after the `clocked` ones before, the command included; return as many."""
 
@@ -33,6 +36,9 @@ class _Role(Protocol):
 
 class _Silent(_Role):
     """Nothing happens."""
+
+    def answer(self, _clocked: int, count: int) -> bytes:
+        return bytes(count)
 
     def shift(self, _clocked: int, mosi: bytes) -> bytes:
         return bytes(len(mosi))
@@ -52,13 +58,16 @@ class _Read(_Role):
         self._memory = memory
         self._data: bytes | memoryview | None = None
 
-    def shift(self, clocked: int, mosi: bytes) -> bytes:
-        start, end = clocked - FIRST_DATA, clocked + len(mosi) - FIRST_DATA
+    def answer(self, clocked: int, count: int) -> bytes:
+        start, end = clocked - FIRST_DATA, clocked + count - FIRST_DATA
         if end <= 0:
-            return bytes(len(mosi))
+            return bytes(count)
         if self._data is None:
             self._data = self._memory.read(self._command)
-        return (bytes(max(0, -start)) + self._data[max(0, start) : end]).ljust(len(mosi), b"\0")
+        return (bytes(max(0, -start)) + self._data[max(0, start) : end]).ljust(count, b"\0")
+
+    def shift(self, clocked: int, mosi: bytes) -> bytes:
+        return self.answer(clocked, len(mosi))
 
     def deselect(self) -> None:
         return None
@@ -72,6 +81,9 @@ class _Write(_Role):
         self._memory = memory
         self._data = bytearray()
         self._length = 0
+
+    def answer(self, _clocked: int, count: int) -> bytes:
+        return bytes(count)
 
     def shift(self, clocked: int, mosi: bytes) -> bytes:
         data = memoryview(mosi)[0 if clocked else 1 :]
@@ -101,6 +113,10 @@ class SpiTransaction:
         miso = self._role.shift(self._clocked, mosi)
         self._clocked += len(mosi)
         return miso
+
+    def next_out(self) -> int:
+        """Return the byte on MISO while the next one comes in. Of a read it is final: it goes out."""
+        return self._role.answer(self._clocked, 1)[0]
 
     def deselect(self) -> int | None:
         """Let chip select go high; return the command if the buffer has to carry it out."""

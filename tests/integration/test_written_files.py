@@ -30,6 +30,7 @@ ELSEWHERE: Final = {
     "aisrv/monitor/trace/sinks.py FileSink.__init__": "a recording",
     "aisrv/monitor/xscope_recording.py XscopeLines.__init__": "a recording",
     "phy/vcd_recording.py VcdRecording.__init__": "a recording",
+    "phy/pins/uart_output.py UartFile.__init__": "a recording of what a UART receives",
     "aisrv/device/graph.py DeviceGraph._driver": "a recording of what a graph sends",
     "flash_server/chip/storage.py _nameless": "an erased chip, which gets its name when it is whole",
     "aisrv/image_builder/compiler.py _compile": "in a temporary directory",
@@ -87,7 +88,7 @@ def test_only_whole_files_are_written() -> None:
 
 # Commands.
 
-RECORDINGS: Final = ("pcap", "vcd", "gpio_vcd", "trace", "xscope", "tensor_folder")
+RECORDINGS: Final = ("pcap", "vcd", "gpio_vcd", "pins_vcd", "trace", "xscope", "tensor_folder")
 """Options of files that have what was recorded so far; `test_observers` has the tensors, one by one."""
 CHIPS: Final = ("chip", "flash")
 """Options of the files of flash chips, whose writes have a journal."""

@@ -53,8 +53,13 @@ def spidev_name(number: int) -> str:
 
 
 @contextmanager
-def wrap_spi_ports(buses: Sequence[SpiPort | None], options: SpiOptions) -> Iterator[dict[str, SpiPort]]:
-    """Wrap SPI ports by name within the block, the drawing nearest to the master. Raises OSError."""
+def wrap_spi_ports(
+    buses: Sequence[SpiPort | None], options: SpiOptions, begin: float | None = None
+) -> Iterator[dict[str, SpiPort]]:
+    """Wrap SPI ports by name within the block, the drawing nearest to the master. Raises OSError.
+
+    `begin` is Trio's time at which the drawing begins. Default: with its first message.
+    """
     kind = StrictPort if options.strict else CheckedPort
     named = [(spidev_name(number), bus) for number, bus in enumerate(buses)]
     ports: dict[str, SpiPort] = {name: kind(bus, name=f"spi{name}") for name, bus in named if bus is not None}
@@ -63,5 +68,5 @@ def wrap_spi_ports(buses: Sequence[SpiPort | None], options: SpiOptions) -> Iter
             from phy.spi.signals.vcd import VcdFile, VcdPort
 
             first = next(iter(ports))
-            ports[first] = VcdPort(ports[first], files.enter_context(VcdFile(options.vcd)))
+            ports[first] = VcdPort(ports[first], files.enter_context(VcdFile(options.vcd)), begin)
         yield ports

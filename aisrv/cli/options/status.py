@@ -100,7 +100,8 @@ def watch_devices(
         return
     from aisrv.monitor.gpio_vcd import GpioVcd
 
-    with GpioVcd(options.gpio_vcd, [engine.gpio for engine in devices[0].engines]):
+    begin = devices[0].node.clock.deadline(0)
+    with GpioVcd(options.gpio_vcd, [engine.gpio for engine in devices[0].engines], begin):
         yield ports
 
 

@@ -111,10 +111,11 @@ def _stated(nanoseconds: int | None, least: int) -> int:
 class VcdPort(SpiRelayPort):
     """Records the messages of a master, who waits while they are drawn; the slave notices nothing."""
 
-    def __init__(self, inner: SpiPort, file: VcdFile) -> None:
+    def __init__(self, inner: SpiPort, file: VcdFile, begin: float | None = None) -> None:
+        """Record in a file, from Trio's time `begin`, by default that of the first message."""
         super().__init__(inner)
         self._file = file
-        self._start: float | None = None
+        self._start = begin
 
     async def _relay_message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         asked = self._clock_now()
@@ -144,7 +145,7 @@ class VcdPort(SpiRelayPort):
             self._file.deselect(transfer.timing)
 
     def _clock_now(self) -> int:
-        """Nanoseconds since the first message."""
+        """Return the nanoseconds since the recording began."""
         now = trio.current_time()
         if self._start is None:
             self._start = now

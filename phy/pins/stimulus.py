@@ -1,0 +1,164 @@
+"""Levels of pins from files: VCD (IEEE 1364, section 18), as simulators and analyzers write it, and CSV.
+
+A CSV file has a line for each change: the time in seconds, and a level for each signal, 0, 1, x or z. Its
+first line has their names: `time,scl,sda`.
+"""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import BytesIO, StringIO
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+from vcd.reader import TokenKind, VCDParseError, tokenize
+
+from aisrv.values.regular_file import read_regular
+from aisrv.xcore.clock import TICKS_PER_SECOND
+from aisrv.xcore.pin import HIGH, LOW, Pin, Z
+from phy.pins.driver import PinDriver
+
+LARGEST_FILE: Final = 64 << 20
+"""Bytes."""
+_LEVELS: Final = {"0": LOW, "1": HIGH, "z": Z, "Z": Z, "x": Z, "X": Z}
+"""What is unknown in the file is not driven."""
+_UNITS: Final = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9, "ps": 1e12, "fs": 1e15}
+
+Changes = tuple[tuple[int, int], ...]
+"""Tick and level of each change."""
+
+
+class StimulusError(ValueError):
+    """A file that is no stimulus; the message says why, and names the file."""
+
+
+class Stimulus(Struct, frozen=True):
+    """The changes of one signal."""
+
+    name: str
+    """Name of the file, for messages."""
+    changes: Changes
+
+    def drive(self, pin: Pin, start: int) -> None:
+        """Drive a pin; `start` is the tick of the file's time 0."""
+        ticks = [start + tick for tick, _ in self.changes]
+        pin.drive_at(ticks, [level for _, level in self.changes], PinDriver(self.name))
+
+
+def read_stimulus(path: Path, signal: str = "", *, names: Sequence[str] = ()) -> Stimulus:
+    """Read a signal of a file: the one of that name, or else of one of `names`, or the only one.
+
+    A name is a signal's whole one, as `top.i2c.scl`, or its last parts. Raises StimulusError and OSError.
+    """
+    content = read_regular(path, LARGEST_FILE)
+    try:
+        signals = _READERS[path.suffix](content)
+    except KeyError:
+        raise StimulusError(f"{path}: a stimulus is a file .vcd or .csv") from None
+    except _Malformed as error:
+        raise StimulusError(f"{path}: {error}") from None
+    found = _chosen(signals, (signal,) if signal else names)
+    if found is None and len(signals) == 1 and not signal:
+        found = next(iter(signals))
+    if found is None:
+        wanted = signal or " or ".join(names)
+        known = ", ".join(list(signals)[:12]) or "none"
+        raise StimulusError(f"{path}: it has no signal {wanted!r}; there are {known}")
+    return Stimulus(path.name, signals[found])
+
+
+def _chosen(signals: Mapping[str, Changes], names: Sequence[str]) -> str | None:
+    for name in filter(None, names):
+        for signal in signals:
+            if signal == name or signal.endswith(f".{name}"):
+                return signal
+    return None
+
+
+class _Malformed(Exception):
+    """What is wrong with a file."""
+
+
+def _read_vcd(content: bytes) -> dict[str, Changes]:
+    try:
+        return _signals_of_vcd(content)
+    except (VCDParseError, UnicodeDecodeError, KeyError, IndexError, ValueError) as error:
+        raise _Malformed(f"no VCD file: {error}") from None
+
+
+def _signals_of_vcd(content: bytes) -> dict[str, Changes]:
+    names: dict[str, list[str]] = {}
+    found: dict[str, list[tuple[int, int]]] = {}
+    scopes: list[str] = []
+    seconds = 1e-9
+    tick = 0
+    for token in tokenize(BytesIO(content)):
+        if token.kind is TokenKind.TIMESCALE:
+            seconds = token.timescale.magnitude / _UNITS[token.timescale.unit.value]
+        elif token.kind is TokenKind.SCOPE:
+            scopes.append(token.scope.ident)
+        elif token.kind is TokenKind.UPSCOPE:
+            scopes.pop()
+        elif token.kind is TokenKind.VAR and token.var.size == 1:
+            names.setdefault(token.var.id_code, []).append(".".join((*scopes, token.var.reference)))
+            found.setdefault(token.var.id_code, [])
+        elif token.kind is TokenKind.CHANGE_TIME:
+            before, tick = tick, round(token.time_change * seconds * TICKS_PER_SECOND)
+            if tick < before:
+                raise ValueError("the time goes back")
+        elif token.kind is TokenKind.CHANGE_SCALAR and token.scalar_change.id_code in found:
+            found[token.scalar_change.id_code].append((tick, _LEVELS[token.scalar_change.value]))
+    return {name: _last_of_each_tick(found[code]) for code, each in names.items() for name in each}
+
+
+def _read_csv(content: bytes) -> dict[str, Changes]:
+    try:
+        rows = list(csv.reader(StringIO(content.decode()), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise _Malformed(f"no CSV file: {error}") from None
+    if not rows or len(rows[0]) < 2:
+        raise _Malformed('the first line has the names, as "time,scl,sda"')
+    changes: list[tuple[int, list[int]]] = []
+    for line, row in enumerate(rows[1:], 2):
+        if row:
+            tick, levels = _row(line, row, len(rows[0]))
+            if changes and tick < changes[-1][0]:
+                raise _Malformed(f"line {line}: the time is before that of a line above")
+            changes.append((tick, levels))
+    return {
+        name.strip(): _last_of_each_tick([(tick, levels[at]) for tick, levels in changes])
+        for at, name in enumerate(rows[0][1:])
+    }
+
+
+def _row(line: int, row: Sequence[str], columns: int) -> tuple[int, list[int]]:
+    if len(row) != columns:
+        raise _Malformed(f"line {line} has {len(row)} columns, the first line has {columns}")
+    try:
+        seconds = float(row[0])
+        levels = [_LEVELS[cell.strip()] for cell in row[1:]]
+    except (ValueError, KeyError):
+        text = ",".join(row)
+        raise _Malformed(f"line {line}: a time in seconds and levels 0, 1, x or z, not {text!r}") from None
+    if not 0 <= seconds < 1e9:
+        raise _Malformed(f"line {line}: the time {row[0]} is not 0 s or later")
+    return round(seconds * TICKS_PER_SECOND), levels
+
+
+def _last_of_each_tick(changes: Sequence[tuple[int, int]]) -> Changes:
+    """Leave out what lasts no tick, and levels that are the same as before."""
+    return tuple(_kept(dict(changes)))
+
+
+def _kept(levels: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    before: int | None = None
+    for tick, level in levels.items():
+        if level != before:
+            yield tick, level
+            before = level
+
+
+_READERS: Final[Mapping[str, Callable[[bytes], dict[str, Changes]]]] = MappingProxyType(
+    {".vcd": _read_vcd, ".csv": _read_csv}
+)

@@ -301,6 +301,8 @@ class TaskSpec:
     """Sanitizers of the compiler for the tile's program: `address`, `undefined`."""
     stack: int = 65536
     """Stack of each core of the tile's program, in bytes; the largest of its tasks holds."""
+    debugger: tuple[str, ...] = ()
+    """Command that the tile's program runs under, as `["gdb", "-q", "--args"]`; the device waits for it."""
 
     @property
     def is_in_c(self) -> bool:

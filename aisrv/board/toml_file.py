@@ -224,6 +224,7 @@ class _Task(Table, frozen=True):
     include: tuple[Path, ...] | None = None
     sanitize: tuple[str, ...] | None = None
     stack: Size | None = None
+    debugger: tuple[str, ...] | None = None
 
 
 class _Peripheral(Table, frozen=True):

@@ -1,5 +1,6 @@
 """Tasks of the user's own in C: the programs of a board's tiles, and their functions as tasks."""
 
+import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -71,6 +72,10 @@ def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitSta
             continue
         first = min(specs)
         for number, spec in specs.items():
+            if spec.debugger and shutil.which(spec.debugger[0]) is None:
+                raise BoardError(
+                    f"the task {spec.name!r}: {spec.debugger[0]} is not found", "tasks", number, "debugger"
+                )
             _make_library(number, spec)
         try:
             file = build(_program_of(list(specs.values())))
@@ -78,11 +83,19 @@ def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitSta
             raise BoardError(
                 f"{specs[first].origin or specs[first].name}: {error}", "tasks", first, "c"
             ) from None
-        settings = ProcessSettings(max(spec.stack for spec in specs.values()))
-        program = CProgram(file, settings, closing)
+        program = CProgram(file, _settings_of(list(specs.values())), closing)
         for place, (number, spec) in enumerate(specs.items()):
             found[number] = CTask(spec, program, place, _arguments(number, spec, ends[number]))
     return found
+
+
+def _settings_of(specs: Sequence[TaskSpec]) -> ProcessSettings:
+    """Return how the program of a tile runs: in the first debugger that one of its tasks names, if any."""
+    stack = max(spec.stack for spec in specs)
+    debugger = next((spec.debugger for spec in specs if spec.debugger), ())
+    if not debugger:
+        return ProcessSettings(stack)
+    return ProcessSettings(stack, cpu_limit=0, command=debugger)
 
 
 def _program_of(specs: Sequence[TaskSpec]) -> Program:

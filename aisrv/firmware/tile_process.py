@@ -92,6 +92,10 @@ class TileProcess:
                 pass_fds=(memory, theirs, theirs_out),
                 process_group=None if given.command else 0,
             )
+        except OSError as error:
+            os.close(self._to)
+            os.close(self._from)
+            raise FirmwareError(f"{error.filename or program}: {error.strerror}") from None
         finally:
             for descriptor in (memory, theirs, theirs_out):
                 os.close(descriptor)

@@ -156,6 +156,7 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
             include = ["api"]
             sanitize = ["address"]
             stack = "128K"
+            debugger = ["gdb", "--args"]
             [[tasks]]
             name = "lamps"
             task = "a:b"
@@ -165,6 +166,7 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
     spec = read_board(tmp_path / "board.toml").tasks[0]
     assert spec.c == (tmp_path / "a.c", tmp_path / "b.c")
     assert (spec.library, spec.command) == (tmp_path / "lib.a", ("make", "lib.a"))
+    assert spec.debugger == ("gdb", "--args")
     assert (spec.c_function, spec.arguments, spec.stack) == ("run", ("leds", 5), 128 * 1024)
     assert (spec.defines, spec.include, spec.sanitize) == (
         {"DEBUG": 1, "NAME": "x"},
@@ -214,6 +216,21 @@ async def test_libraries_that_are_not_there(tmp_path: Path, settings: dict[str, 
         settings = {**settings, "library": tmp_path / settings["library"]}
     with pytest.raises(BoardError, match=reason):
         await run(in_c(tmp_path, "void task(void) {}", **settings))
+
+
+async def test_a_task_runs_in_a_debugger(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    gdb = need_compiler("gdb")
+    commands = ("-ex", "break task", "-ex", "run", "-ex", "continue")
+    debugger = (gdb, "-q", "-nx", "--batch", *commands, "--args")
+    await run(in_c(tmp_path, 'void task(int rate) { puts("ran"); }', arguments=(77,), debugger=debugger))
+    output = capfd.readouterr().out
+    assert "task (rate=77) at " in output
+    assert "\nran\n" in output
+
+
+async def test_a_debugger_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(BoardError, match="the task 'task': no-such-debugger is not found"):
+        await run(in_c(tmp_path, "void task(void) {}", debugger=("no-such-debugger",)))
 
 
 async def test_a_fault_stops_the_device_with_the_place_in_c(tmp_path: Path) -> None:

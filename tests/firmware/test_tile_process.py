@@ -1,11 +1,13 @@
 """The process of a tile: its start, its end, and what it can't do to the simulator."""
 
+import gc
 import os
 import struct
 from pathlib import Path
 
 import pytest
 
+from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.records import REQUESTS, RecordError, Verb, read_requests, start
 from aisrv.firmware.tile_process import ProcessSettings, ProgramEnded, TileProcess
 from tests.support.c_programs import compiled
@@ -78,3 +80,11 @@ def test_a_debugger_starts_the_program(tmp_path: Path, capfd: pytest.CaptureFixt
     with TileProcess(program, 0, ProcessSettings(command=("env", "LC_ALL=C"))) as process:
         process.give([start(0, 0, 0, [])])
         assert next(read_requests(process.take())).a == 5
+
+
+def test_a_debugger_that_is_not_there_leaves_nothing_open(tmp_path: Path) -> None:
+    before = descriptors()
+    with pytest.raises(FirmwareError, match=r"^no-such-debugger: No such file or directory$"):
+        TileProcess(compiled(tmp_path, RETURNS), 0, ProcessSettings(command=("no-such-debugger",)))
+    gc.collect()
+    assert descriptors() == before

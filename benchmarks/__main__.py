@@ -6,6 +6,7 @@ import sys
 BENCHMARKS = (
     "starting",
     "substrate",
+    "ports",
     "firmware",
     "usbip",
     "device",

@@ -1,6 +1,6 @@
 """The classes of a node in device time: give them to `open_node`."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aisrv.xcore.resource_classes import ResourceClasses
 from aisrv.xcore.runtime import Runtime
@@ -11,7 +11,20 @@ from aisrv.xcore.timed_runtime import TimedRuntime
 from aisrv.xcore.timed_timer import TimedTimer
 from aisrv.xcore.timeline import Timeline
 
-TIMED: Final = ResourceClasses(TimedRuntime, TimedCore, TimedEnd, TimedTimer, TimedLock, TimedSynchronizer)
+if TYPE_CHECKING:
+    from aisrv.xcore.pins import Pins
+    from aisrv.xcore.ports import Ports
+
+
+def _ports(runtime: Runtime, tile: int, core_clock_mhz: int, pins: "Pins") -> "Ports":
+    from aisrv.xcore.timed_port import timed_ports  # most programs have none
+
+    return timed_ports(runtime, tile, core_clock_mhz, pins)
+
+
+TIMED: Final = ResourceClasses(
+    TimedRuntime, TimedCore, TimedEnd, TimedTimer, TimedLock, TimedSynchronizer, _ports
+)
 """Those of a node whose cores take the chip's time."""
 
 

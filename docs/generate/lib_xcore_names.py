@@ -15,7 +15,25 @@ from docs.generate.markdown import code, table
 
 XCORE: Final = Path(aisrv.xcore.__file__).parent
 
+_PORT: Final = (
+    "enable reset start_buffered disable set_transfer_width set_buffered set_unbuffered set_clock "
+    "set_inout_data set_out_clock set_invert set_no_invert set_sample_falling_edge set_sample_rising_edge "
+    "get_trigger_time set_trigger_time clear_trigger_time set_trigger_in_equal set_trigger_in_not_equal "
+    "clear_trigger_in set_trigger_value peek out in_ out_shift_right in_shift_right out_at_time in_at_time "
+    "out_shift_right_at_time in_shift_right_at_time in_when_pinseq in_when_pinsneq "
+    "in_shift_right_when_pinseq in_shift_right_when_pinsneq clear_buffer endin force_input sync "
+    "out_part_word set_shift_count"
+)
+"""Methods of a port, which C has with `port_` before them."""
+_CLOCK: Final = "enable disable start stop set_source_port set_source_clk_ref set_source_clk_xcore set_divide"
+"""Methods of a clock block, which C has with `clock_` before them."""
+
 COUNTERPARTS: Final[Mapping[str, str]] = {
+    "port_t": "port.Port",
+    "xclock_t": "clockblock.ClockBlock",
+    "port_setup_interrupt_callback": "interrupts.setup_interrupt_callback",
+    **{f"port_{method.rstrip('_')}": f"port.Port.{method}" for method in _PORT.split()},
+    **{f"clock_{method}": f"clockblock.ClockBlock.{method}" for method in _CLOCK.split()},
     "channel_t": "channel.Channel",
     "streaming_channel_t": "channel.Channel",
     "s_chan_out_buf_word": "chanend.ChanEnd.outwords",
@@ -103,6 +121,14 @@ NOTES: Final[Mapping[str, str]] = {
     "xcore/parallel.h": (
         "`par` takes functions; jobs need no declaration. `Tile.allocate_synchronizer` allocates "
         "synchronizers."
+    ),
+    "xcore/clock.h": (
+        "In Python a block comes from `Tile.allocate_clock_block`, or by its resource id from "
+        "`Tile.clock_block`."
+    ),
+    "xcore/port.h": (
+        "In Python a port comes from `Tile.port`, by its name or its resource id; `set_trigger_time` may "
+        "wait. [Ports](ports.md) has the rules."
     ),
     "xcore/select.h": (
         "In Python a resource is a case by itself; `ordered=True` takes the first that is ready. A "

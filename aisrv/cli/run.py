@@ -127,8 +127,9 @@ async def run_until_signal(
 
 
 def next_commands(service: Service) -> Iterator[str]:
-    """Yield commands to type next: one for the USB side, and one for the Jacdac bus if there is one."""
-    yield f"aisrv-host --device usbip:{service.usbip} info"
+    """Yield commands to type next: for the USB side, unless it is the user's, and for a Jacdac bus."""
+    if service.ports.devices[0].board.usb_task is None:
+        yield f"aisrv-host --device usbip:{service.usbip} info"
     for place in service.jacdac:
         if place.startswith("jacdac:"):
             yield f"aisrv-host --device {place} jacdac watch"

@@ -90,6 +90,15 @@ print(json.dumps(answers))
     ]
 
 
+def test_run_ends_with_its_program_and_names_no_host_of_another_device() -> None:
+    need_compiler()
+    board = ROOT / "examples/firmware/loopback.toml"
+    done = run_process([*AISRV, "run", "--port", "0", "--until-eof", "--board", str(board)])
+    assert done.returncode == 0
+    assert done.stdout.startswith("aisrv: ready at usbip:127.0.0.1:")
+    assert "aisrv-host" not in done.stderr
+
+
 def test_a_capture_has_what_crossed(tmp_path: Path) -> None:
     path = tmp_path / "usb.pcapng"
     program = (

@@ -18,6 +18,7 @@ from msgspec import Struct
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.inline_assembly import assembler_options, has_assembly
 from aisrv.firmware.records import header
+from aisrv.values.cache_folder import cache_folder
 from aisrv.values.regular_file import read_regular
 from aisrv.values.whole_file import write_whole
 
@@ -109,8 +110,7 @@ def named_compiler() -> str:
 
 def cache() -> Path:
     """Return the folder in which programs are kept."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "aisrv" / "firmware"
+    return cache_folder() / "firmware"
 
 
 def build(program: Program, compiler: str | None = None) -> Path:

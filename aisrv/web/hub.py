@@ -44,7 +44,7 @@ class Socket(Protocol):
 
 
 class PageLog(logging.Handler):
-    """The newest lines of the log, numbered from 1."""
+    """The newest lines of the log, and how many there were."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,10 +58,10 @@ class PageLog(logging.Handler):
     def add(self, level: int, name: str, text: str, created: float) -> None:
         """Keep a line; `created` is in seconds since 1970."""
         self.count += 1
-        self._lines.append([self.count, round(created, 3), level, name[-40:], text[:LONGEST_LINE]])
+        self._lines.append([round(created, 3), level, name[-40:], text[:LONGEST_LINE]])
 
     def since(self, number: int) -> list[list[object]]:
-        """Return the lines after that of a number, as far as they are kept."""
+        """Return the lines after the first `number`, as far as they are kept."""
         return list(self._lines)[-(self.count - number) :] if self.count > number else []
 
 
@@ -129,7 +129,7 @@ class Hub:
         if name == GRID:
             return [frame(TEXT, _encode({"grid": True, "devices": names}))]
         view = self.views[name]
-        before = [[0, 0, logging.INFO, source, line[:LONGEST_LINE]] for source, line in view.lines_before()]
+        before = [[0, logging.INFO, source, line[:LONGEST_LINE]] for source, line in view.lines_before()]
         board = frame(TEXT, _encode({"board": view.board(), "devices": names}))
         return [board, frame(TEXT, _encode({"log": before}))]
 

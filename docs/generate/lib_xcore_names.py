@@ -10,30 +10,17 @@ from pathlib import Path
 from typing import Final
 
 import aisrv.xcore
+from aisrv.xcore.clockblock import ClockBlock
+from aisrv.xcore.port import Port
 from docs.generate.c_headers import declared, headers
 from docs.generate.markdown import code, table
 
 XCORE: Final = Path(aisrv.xcore.__file__).parent
 
-_PORT: Final = (
-    "enable reset start_buffered disable set_transfer_width set_buffered set_unbuffered set_clock "
-    "set_inout_data set_out_clock set_invert set_no_invert set_sample_falling_edge set_sample_rising_edge "
-    "get_trigger_time set_trigger_time clear_trigger_time set_trigger_in_equal set_trigger_in_not_equal "
-    "clear_trigger_in set_trigger_value peek out in_ out_shift_right in_shift_right out_at_time in_at_time "
-    "out_shift_right_at_time in_shift_right_at_time in_when_pinseq in_when_pinsneq "
-    "in_shift_right_when_pinseq in_shift_right_when_pinsneq clear_buffer endin force_input sync "
-    "out_part_word set_shift_count"
-)
-"""Methods of a port, which C has with `port_` before them."""
-_CLOCK: Final = "enable disable start stop set_source_port set_source_clk_ref set_source_clk_xcore set_divide"
-"""Methods of a clock block, which C has with `clock_` before them."""
-
 COUNTERPARTS: Final[Mapping[str, str]] = {
     "port_t": "port.Port",
     "xclock_t": "clockblock.ClockBlock",
     "port_setup_interrupt_callback": "interrupts.setup_interrupt_callback",
-    **{f"port_{method.rstrip('_')}": f"port.Port.{method}" for method in _PORT.split()},
-    **{f"clock_{method}": f"clockblock.ClockBlock.{method}" for method in _CLOCK.split()},
     "channel_t": "channel.Channel",
     "streaming_channel_t": "channel.Channel",
     "s_chan_out_buf_word": "chanend.ChanEnd.outwords",
@@ -93,6 +80,13 @@ COUNTERPARTS: Final[Mapping[str, str]] = {
 }
 """Where tasks in Python find what has another name there, below `aisrv.xcore`."""
 
+METHODS: Final[Mapping[str, tuple[str, type]]] = {
+    "port_protocol_": ("port.Port", Port),
+    "port_": ("port.Port", Port),
+    "clock_": ("clockblock.ClockBlock", ClockBlock),
+}
+"""How names begin that are methods of a class: without that, with an underscore where Python needs one."""
+
 ABSENT: Final[Mapping[str, tuple[str, ...]]] = {
     "xcore/parallel.h": ("synchronizer_t", "par_jobs_synchronize", "PAR_SYNC"),
     "xcore/port.h": ("port_type_t",),
@@ -144,7 +138,16 @@ NOTES: Final[Mapping[str, str]] = {
 @cache
 def python_name(name: str) -> str | None:
     """Return where tasks in Python find what a C name is for, below `aisrv.xcore`; None where nowhere."""
-    return COUNTERPARTS.get(name) or _same_names().get(name)
+    return COUNTERPARTS.get(name) or _method(name) or _same_names().get(name)
+
+
+def _method(name: str) -> str | None:
+    for prefix, (path, kind) in METHODS.items():
+        rest = name.removeprefix(prefix)
+        for method in (rest, f"{rest}_") if rest != name else ():
+            if hasattr(kind, method):
+                return f"{path}.{method}"
+    return None
 
 
 def lib_xcore_tables() -> str:

@@ -81,11 +81,11 @@ class HostPort(Protocol):
         """Reset the bus, as a host does on plugging in, and on unplugging."""
 
     @property
-    def has_failed(self) -> bool:
-        """Whether the device is off the bus: it failed, or its cable is out."""
+    def is_unplugged(self) -> bool:
+        """Whether the device is off the bus, as it failed or its cable is out."""
 
     async def wait_unplugged(self) -> None:
-        """Wait until the device leaves the bus by itself. `reset` brings it back, unless it `has_failed`."""
+        """Wait until the device leaves the bus by itself. `reset` brings it back, unless it is unplugged."""
 
     async def wait_plugged(self) -> bool:
         """Wait until the device's cable is in; False for a device that failed, which stays off the bus."""
@@ -117,7 +117,7 @@ class UsbBus:
 
     def submit_out(self, address: int, urb: OutUrb) -> bool:
         """Submit a URB to an OUT endpoint; False if there is none, as before a configuration is set."""
-        if self.has_failed:
+        if self.is_unplugged:
             urb.finish(TransferStatus.SHUTDOWN)
             return True
         if address != ENDPOINT_OUT or not self.configuration:
@@ -132,7 +132,7 @@ class UsbBus:
 
     def submit_in(self, address: int, urb: InUrb) -> bool:
         """Submit a URB to an IN endpoint; False if there is none, as before the device is configured."""
-        if self.has_failed:
+        if self.is_unplugged:
             urb.finish(TransferStatus.SHUTDOWN)
             return True
         if address != ENDPOINT_IN or not self.configuration:
@@ -142,7 +142,7 @@ class UsbBus:
 
     def submit_control(self, urb: ControlUrb) -> None:
         """Submit a control transfer to endpoint 0."""
-        if self.has_failed:
+        if self.is_unplugged:
             urb.abort()
         elif not self._ep0.wake(urb):
             self._control.append(urb)
@@ -167,8 +167,8 @@ class UsbBus:
         self.configure(0)
 
     @property
-    def has_failed(self) -> bool:
-        """Whether the device is off the bus: it failed, or its cable is out."""
+    def is_unplugged(self) -> bool:
+        """Whether the device is off the bus, as it failed or its cable is out."""
         return self._unplugged.is_set()
 
     async def wait_unplugged(self) -> None:

@@ -70,7 +70,7 @@ class FirmwareBus(UsbBus):
     # The host's side.
 
     def submit_out(self, address: int, urb: OutUrb) -> bool:
-        if self.has_failed:
+        if self.is_unplugged:
             urb.finish(TransferStatus.SHUTDOWN)
             return True
         endpoint = self.endpoints.get(address)
@@ -86,7 +86,7 @@ class FirmwareBus(UsbBus):
                     endpoint.data_arrived()
 
     def submit_in(self, address: int, urb: InUrb) -> bool:
-        if self.has_failed:
+        if self.is_unplugged:
             urb.finish(TransferStatus.SHUTDOWN)
             return True
         endpoint = self.endpoints.get(address)

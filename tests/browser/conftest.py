@@ -8,29 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.watched_page import PageOpener
-from tests.support.jacdac_peers import PeerMissing, node_packages
-from tests.support.programs import missing
+from tests.support.chromium import axe, browser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Browser
 
-
-@pytest.fixture(scope="module")
-def browser() -> "Iterator[Browser]":
-    """Debian's Chromium; without it, or playwright, the tests are skipped."""
-    try:
-        from playwright.sync_api import sync_playwright
-    except ModuleNotFoundError:
-        missing("playwright is not installed: pip install playwright")
-    from tests.integration.test_browser import chromium
-
-    program = chromium()
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield started
-        started.close()
+__all__ = ["axe", "browser"]
 
 
 @pytest.fixture
@@ -42,13 +27,3 @@ def opened(request: pytest.FixtureRequest, browser: "Browser") -> "Iterator[Page
     yield opener
     opener.close()
     assert opener.unforgiven() == []
-
-
-@pytest.fixture(scope="session")
-def axe() -> str:
-    """The source of axe-core."""
-    try:
-        folder = node_packages()
-    except PeerMissing as reason:
-        missing(f"axe-core is not installed: {reason}")
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")

@@ -111,13 +111,13 @@ def reset_the_bus(page: Page, shown: ShownDevices) -> None:
 
 
 def pull_the_cable(page: Page, shown: ShownDevices) -> None:
-    pressed("Enter", lambda device: device.usb.has_failed, True, "Pull the cable: done")(page, shown)
+    pressed("Enter", lambda device: device.usb.is_unplugged, True, "Pull the cable: done")(page, shown)
     expect(page.get_by_role("button", name="Plug it in")).to_be_focused()
     shown.see(lambda device: device.usb.plug())
 
 
 def plug_it_in(page: Page, shown: ShownDevices) -> None:
-    pressed("Enter", lambda device: device.usb.has_failed, False, "Plug it in: done")(page, shown)
+    pressed("Enter", lambda device: device.usb.is_unplugged, False, "Plug it in: done")(page, shown)
     expect(page.get_by_role("button", name="Pull the cable")).to_be_focused()
 
 

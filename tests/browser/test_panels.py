@@ -4,6 +4,7 @@ The list of panels is the page's own: one that is new needs a line in `CHANGES`.
 """
 
 import itertools
+import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,6 +20,7 @@ from aisrv.board import Board, FlashSpec, SensorSpec
 from aisrv.device.device import Device
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_command, set_large
+from aisrv.web.hub import LOG_LINES
 from tests.browser.shown_devices import ShownDevices, host_of
 from tests.browser.watched_page import WIDTHS, PageOpener
 
@@ -183,3 +185,20 @@ def test_what_rests_is_shown_at_rest(page: Page, shown: ShownDevices) -> None:
     expect(traffic(page, "USB")).to_have_text("0 B a second")
     expect(page.get_by_text("USB to the device").locator("xpath=following-sibling::dd")).to_have_text("0 B/s")
     expect(speed).to_have_text("0.0")
+
+
+def test_the_log_says_how_many_older_lines_it_does_not_show(opened: PageOpener, shown: ShownDevices) -> None:
+    def log_at_once(count: int) -> None:
+        for number in range(count):
+            logging.getLogger("aisrv.test").warning("line %d of %d", number, count)
+
+    page = opened(shown.url)
+    log = page.get_by_role("list", name="Log, newest last")
+    before = log.get_by_role("listitem").count()
+    shown.see(lambda _: log_at_once(LOG_LINES + 7))  # the page gets the last of these
+    first = log.get_by_role("listitem").first
+    expect(first).to_have_text(f"{before + 7} older lines are not shown")
+    expect(log.get_by_role("listitem").nth(1)).to_contain_text(f"line 7 of {LOG_LINES + 7}")
+    shown.see(lambda _: log_at_once(5))
+    expect(first).to_have_text(f"{before + 12} older lines are not shown")
+    expect(log.get_by_role("listitem")).to_have_count(LOG_LINES + 1)

@@ -19,6 +19,7 @@ from aisrv.protocol.engine_channel import set_command
 from aisrv.xcore.traps import ecall
 from tests.browser.shown_devices import TOKEN, ShownDevices
 from tests.browser.watched_page import SCHEMES, WIDTHS, PageOpener
+from tests.support.chromium import violations
 from tests.support.programs import HOST
 
 BOARD = Board(
@@ -140,12 +141,6 @@ def places() -> Iterator[Places]:
     ):
         shown.call(lambda device: set_command(device.local[0], Command.START_INFER))
         yield Places(shown, host_url)
-
-
-def violations(page: Page, axe: str) -> list[object]:
-    """What axe-core finds, with the elements."""
-    found = page.evaluate(f"{axe};axe.run()")
-    return [(each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]]
 
 
 def check(page: Page, axe: str, width: int, scheme: str) -> None:

@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import shutil
 import socket
 import subprocess
 import threading
@@ -18,7 +17,8 @@ from aisrv.cli.run import run
 from aisrv.protocol.jacdac.frame import ServicePacket, report_frame
 from aisrv.protocol.jacdac.stream import with_length
 from flash_server.chip.serprog import pack_spi_operation
-from tests.support.programs import default_engine_line, missing, next_command_line, running
+from tests.support.chromium import chromium
+from tests.support.programs import default_engine_line, next_command_line, running
 from tests.support.usbip_host import request_import
 
 ERASE = pack_spi_operation(b"\x06", 0) + pack_spi_operation(b"\xc7", 0)
@@ -188,11 +188,6 @@ class Site:
         finally:
             self.server.shutdown()
             self.server.server_close()
-
-
-def chromium() -> str:
-    """The browser; a test without one is skipped, and fails in CI."""
-    return shutil.which("chromium") or missing("chromium is not installed: apt-get install chromium")
 
 
 def test_page_of_another_origin_reaches_no_listener(tmp_path: Path) -> None:

@@ -11,38 +11,20 @@ import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from aisrv import digits
-from tests.integration.test_browser import chromium
-from tests.support.jacdac_peers import PeerMissing, node_packages
-from tests.support.programs import missing, running
+from tests.support.chromium import axe, browser, violations
+from tests.support.programs import running
 
 if TYPE_CHECKING:
     import subprocess
 
+__all__ = ["axe", "browser"]
+
 TOKEN = "t" * 32
 KEYS = 25
 """Presses of Tab that go through all controls of one engine."""
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """The source of axe-core."""
-    try:
-        folder = node_packages()
-    except PeerMissing as reason:
-        missing(f"axe-core is not installed: {reason}")
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = chromium()
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @contextmanager
@@ -62,11 +44,6 @@ def serving(folder: Path, port: int = 0) -> "Iterator[tuple[subprocess.Popen[str
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with serving(tmp_path_factory.mktemp("page")) as (_, found):
         yield found
-
-
-def violations(page: Page, axe: str) -> list[object]:
-    found = page.evaluate(f"{axe};axe.run()")
-    return [(each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]]
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])

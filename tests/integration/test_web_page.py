@@ -12,13 +12,15 @@ import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from aisrv import digits
 from host_tools.client import AiServer
 from host_tools.errors import HostError
-from tests.integration.test_browser import chromium
+from tests.support.chromium import browser
 from tests.support.programs import running
+
+__all__ = ["browser"]
 
 NAMES = '<img src=x onerror="document.title=1">', "b" * 30, "<b>third</b>", "four"
 """LEDs of the board, which the page must show as text."""
@@ -54,19 +56,15 @@ problems: list[str] = []
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+def shown(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Shown]:
     folder = tmp_path_factory.mktemp("web")
     board, model = folder / "board.toml", folder / "digits.tflite"
     board.write_text(BOARD, encoding="utf-8")
     model.write_bytes(digits.model_bytes())
-    program = chromium()
     with running("--web", "0", "--board", str(board), "--model", str(model)) as (process, ready):
         assert process.stderr is not None
         url = next(found[1] for line in process.stderr if (found := re.search(r"open (\S+)", line)))
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-            yield Shown(f"{ready.partition(', ')[0]}", url, browser)
-            browser.close()
+        yield Shown(f"{ready.partition(', ')[0]}", url, browser)
 
 
 @pytest.fixture(autouse=True)

@@ -9,17 +9,16 @@ import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from aisrv import digits
 from aisrv.attach.background import BackgroundDevice
 from aisrv.board import Board, SensorSpec
 from aisrv.device.device import Device
-from tests.integration.test_browser import chromium
-from tests.integration.test_web_accessibility import axe, violations
+from tests.support.chromium import axe, browser, violations
 from tests.support.programs import HOST
 
-__all__ = ["axe"]
+__all__ = ["axe", "browser"]
 
 problems: list[str] = []
 
@@ -46,8 +45,7 @@ class Shown:
 
 
 @pytest.fixture(scope="module")
-def shown() -> Iterator[Shown]:
-    program = chromium()
+def shown(browser: Browser) -> Iterator[Shown]:
     with BackgroundDevice(Board(sensor=SensorSpec(1, "pattern:bars"))) as device:
         command = [*HOST, "--device", f"usbip:{device.usbip_address}", "web", "0"]
         with subprocess.Popen(
@@ -57,10 +55,7 @@ def shown() -> Iterator[Shown]:
                 assert process.stderr is not None
                 found = re.search(r"open (\S+)", process.stderr.readline())
                 assert found
-                with sync_playwright() as playwright:
-                    browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-                    yield Shown(device, found[1], browser)
-                    browser.close()
+                yield Shown(device, found[1], browser)
             finally:
                 process.kill()
 

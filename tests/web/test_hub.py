@@ -220,7 +220,7 @@ async def test_a_page_that_is_slow_hears_how_many_lines_it_missed() -> None:
         await trio.sleep(3 * TICK)
         logs = [each for each in messages(b"".join(page.got)) if "log" in each]
         assert [(len(each["log"]), each.get("missed")) for each in logs] == [(1, None), (LOG_LINES, 7)]
-        assert logs[1]["log"][0][4] == "line 7"
+        assert logs[1]["log"][0][3] == "line 7"
 
 
 @in_virtual_time
@@ -281,7 +281,7 @@ def test_the_log_keeps_the_newest_lines() -> None:
     for number in range(LOG_LINES + 3):
         log.emit(logging.LogRecord("aisrv.x", logging.INFO, "", 0, "line %d", (number,), None))
     assert len(log.since(0)) == LOG_LINES
-    assert [line[4] for line in log.since(LOG_LINES + 1)] == [
+    assert [line[3] for line in log.since(LOG_LINES + 1)] == [
         f"line {LOG_LINES + 1}",
         f"line {LOG_LINES + 2}",
     ]
@@ -309,7 +309,7 @@ async def test_the_log_is_the_programs_own_while_somebody_looks() -> None:
             await trio.sleep(TICK)
             for name in names:
                 logging.getLogger(name).info("of %s", name)
-            assert [line[4] for line in hub.log.since(0)] == [f"of {name}" for name in names]
+            assert [line[3] for line in hub.log.since(0)] == [f"of {name}" for name in names]
             pages.cancel_scope.cancel()
         assert [logging.getLogger(name).getEffectiveLevel() for name in names] == before
         logging.getLogger("aisrv").warning("nobody looks")

@@ -406,9 +406,9 @@ async def test_a_reset_of_the_bus_reaches_it() -> None:
 async def test_the_cable_is_pulled_and_put_in_again() -> None:
     async with served() as page:
         assert await page.do("unplug") == (200, "done")
-        assert page.device.usb.has_failed
+        assert page.device.usb.is_unplugged
         assert await page.do("plug") == (200, "done")
-        assert not page.device.usb.has_failed
+        assert not page.device.usb.is_unplugged
 
 
 def test_each_control_has_a_command_or_an_action() -> None:

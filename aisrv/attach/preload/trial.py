@@ -16,6 +16,7 @@ import trio
 
 from aisrv.attach.preload.tree import usb_place
 from aisrv.attach.preload.wire import PACKAGE
+from aisrv.values.cache_folder import cache_folder
 from aisrv.values.whole_file import write_whole
 
 logger = logging.getLogger(__name__)
@@ -123,8 +124,7 @@ def forget_trials() -> None:
 
 def _note(trial: Trial) -> Path:
     """Return the file that records a successful trial."""
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches, "aisrv", f"umockdev-{trial.name}")
+    return cache_folder() / f"umockdev-{trial.name}"
 
 
 def _is_remembered(trial: Trial, environment: Mapping[str, str]) -> bool:

@@ -134,7 +134,7 @@ class UsbipServer(StreamServer):
                 return None
 
     def _device_list(self) -> bytes:
-        present = [each for each in self.exports.values() if not each.bus.has_failed]
+        present = [each for each in self.exports.values() if not each.bus.is_unplugged]
         parts = [bytes(OperationHeader(code=Operation.REP_DEVLIST)), len(present).to_bytes(4, "big")]
         for each in present:
             parts += (bytes(each.record), each.interfaces)
@@ -146,7 +146,7 @@ class UsbipServer(StreamServer):
             raise UsbipError("the stream ended where a bus id was expected")
         busid = usbip.unpack_busid(wanted)
         found = self.exports.get(busid)
-        if found is not None and found.bus.has_failed:
+        if found is not None and found.bus.is_unplugged:
             found = None
         if found is None or found.imported_by is not None:
             reason = f"is imported by {found.imported_by}" if found else "does not exist"

@@ -154,7 +154,7 @@ async def attached(bus: HostPort, devid: int, vhci: Vhci) -> AsyncIterator[Attac
                 if not connection.left:
                     return
                 plugged.is_in, port = False, plugged.port
-                if bus.has_failed:
+                if bus.is_unplugged:
                     logger.warning("the device left vhci_hcd port %d", port)
                 if not await bus.wait_plugged():
                     return

@@ -166,7 +166,7 @@ class DeviceView:
             "flash": {str(number): self._flash(number) for number in range(len(device.flashes))},
             "deadlock": "" if deadlock is None else deadlock.path,
             "ignored": device.ignored.count,
-            "plugged": not device.usb.has_failed,
+            "plugged": not device.usb.is_unplugged,
             "faults": [] if bench is None else bench.faults,
             "traced": bench is not None and bench.traces,
         }

@@ -79,7 +79,7 @@ function take(message) {
       requestAnimationFrame(show);
     }
   }
-  if (message.log) panels?.log?.add(message.log);
+  if (message.log) panels?.log?.add(message.log, message.missed);
 }
 
 function build({ board, devices, grid }) {

@@ -433,12 +433,14 @@ export function makeTraffic(board) {
 }
 
 export function makeLog() {
-  const list = el("ol", { class: "log", tabindex: 0, "aria-label": "Log, newest last" });
+  const list = el("ol", { class: "log", tabindex: 0, "aria-label": "Log, newest last" }),
+    older = el("li", { class: "warn" }, el("span"));
+  let gone = 0; // lines that did not come, or made room
   return {
     section: card("", "Log", "debug logs of the engines, and the device's own", list),
-    add(lines) {
+    add(lines, missed) {
       const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 30;
-      for (const [, time, level, name, text] of lines)
+      for (const [time, level, name, text] of lines)
         list.append(
           el(
             "li",
@@ -448,7 +450,11 @@ export function makeLog() {
             el("span", {}, text),
           ),
         );
-      while (list.childElementCount > 500) list.firstChild.remove();
+      gone += missed || 0;
+      older.remove();
+      for (; list.childElementCount > 500; gone++) list.firstChild.remove();
+      if (gone) list.prepend(older);
+      older.firstChild.textContent = `${gone} older lines are not shown`;
       if (atEnd) list.scrollTop = list.scrollHeight;
     },
   };

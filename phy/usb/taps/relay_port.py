@@ -78,8 +78,8 @@ class RelayPort(HostPort, Generic[R]):
         self._inner.reset()
 
     @property
-    def has_failed(self) -> bool:
-        return self._inner.has_failed
+    def is_unplugged(self) -> bool:
+        return self._inner.is_unplugged
 
     async def wait_unplugged(self) -> None:
         await self._inner.wait_unplugged()

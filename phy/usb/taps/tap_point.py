@@ -62,8 +62,8 @@ class TapPoint(HostPort):
         self._top.reset()
 
     @property
-    def has_failed(self) -> bool:
-        return self._inner.has_failed
+    def is_unplugged(self) -> bool:
+        return self._inner.is_unplugged
 
     async def wait_unplugged(self) -> None:
         """Wait as the port says by which transfers go: a tap may take the device off the bus."""

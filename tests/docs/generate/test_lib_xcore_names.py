@@ -63,5 +63,11 @@ def test_a_function_of_the_same_name_is_found_by_itself() -> None:
     assert python_name("printintln") is None
 
 
+def test_a_method_of_the_same_name_is_found_by_itself() -> None:
+    assert python_name("port_out_part_word") == "port.Port.out_part_word"
+    assert python_name("port_in") == "port.Port.in_"
+    assert python_name("port_no_such") is None
+
+
 def test_what_is_refused_says_why() -> None:
     assert "| `chanend_set_network` | no: there is one network here | |" in lib_xcore_tables()

@@ -550,7 +550,7 @@ def test_a_program_that_answers_nothing_is_not_waited_for(
 
     async def run() -> None:
         async with open_device(board_of(source), runner=inline) as device:
-            assert device.usb.has_failed
+            assert device.usb.is_unplugged
 
     trio.run(run, clock=MockClock(autojump_threshold=0))
     assert (

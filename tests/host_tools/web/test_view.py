@@ -114,7 +114,7 @@ async def test_new_lines_of_the_device_go_to_the_log() -> None:
     assert view.lines_before() == [("engine 3", "one")]
     reader.answer = lambda: Reading({}, {}, ("one", "two"))
     await view.read()
-    assert [line[3:] for line in log.since(0)] == [["engine 3", "two"]]
+    assert [line[2:] for line in log.since(0)] == [["engine 3", "two"]]
 
 
 async def test_a_failure_is_a_line_and_a_device_that_is_gone_ends_the_view() -> None:
@@ -132,7 +132,7 @@ async def test_a_failure_is_a_line_and_a_device_that_is_gone_ends_the_view() -> 
     view.open()
     with pytest.raises(DeviceGone, match="unplugged"):
         await view.run()
-    assert [line[3:] for line in log.since(0)] == [["host", "GET_SPEC took too long"]]
+    assert [line[2:] for line in log.since(0)] == [["host", "GET_SPEC took too long"]]
 
 
 def test_the_board_has_no_inside() -> None:

@@ -170,11 +170,11 @@ async def test_a_cable_that_is_pulled_ends_transfers_until_it_is_in_again(
         await wait_all_tasks_blocked()
         bus.unplug()
     assert [each.status for each in ended] == [TransferStatus.SHUTDOWN]
-    assert bus.has_failed
+    assert bus.is_unplugged
     with pytest.raises(TransferFailed, match="switched off"):
         await host.write(b"abc")
     bus.plug()
-    assert not bus.has_failed
+    assert not bus.is_unplugged
     assert bus.configuration == 0  # it is new on its bus
 
 
@@ -208,7 +208,7 @@ async def test_the_cable_of_a_failed_device_is_waited_for_no_longer(bus: UsbBus,
 async def test_no_cable_brings_a_failed_device_back(bus: UsbBus) -> None:
     bus.fail()
     bus.plug()
-    assert bus.has_failed
+    assert bus.is_unplugged
     await bus.wait_failed()
 
 

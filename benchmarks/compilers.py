@@ -37,7 +37,10 @@ from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native.backend import NativeBackend
 from aisrv.kernels.backends.native.library import Variant, load
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
-from aisrv.kernels.network.load import load_network
+try:
+    from aisrv.kernels.network.load import load_network
+except ModuleNotFoundError:  # as earlier commits name it
+    from aisrv.kernels.graph.load import load_graph as load_network
 networks = {}
 print(json.dumps([each.value for each in load().variants]), flush=True)
 for line in sys.stdin:

@@ -25,6 +25,7 @@ from aisrv.kernels.backends.registry import default_backend, find_backend
 from aisrv.kernels.network.load import load_network
 from aisrv.model.dtypes import DTYPES
 from aisrv.model.reader import read_model
+from aisrv.model.values import Quantization, Tensor
 from benchmarks.rows import Row
 from tests.support.convolution_models import transposed
 from tests.support.models import constant, single, tensor
@@ -77,6 +78,39 @@ def _models() -> dict[str, bytes]:
         ),
         "SVDF, 64 units, 64 inputs, memory of 10": svdf(size=64, units=64, memory=10),
         "LSTM, 32 steps, 32 units, 32 inputs": lstm(batch=1, steps=32, size=32, units=32),
+        **_int16_models(),
+    }
+
+
+def _int16_models() -> dict[str, bytes]:
+    """Operators of int16 with weights of int8."""
+
+    def of_int16(name: str, shape: tuple[int, ...], scale: float = 2.0**-15) -> Tensor:
+        return tensor(name, shape, scale, 0, TensorType.INT16)
+
+    def weights(*shape: int) -> Tensor:
+        values = np.random.default_rng(0).normal(0, 30, shape).round().clip(-127, 127)
+        return constant("weights", values, np.int8, Quantization.per_tensor(2.0**-9, 0))
+
+    window = {"padding": Padding.SAME, "stride_h": 1, "stride_w": 1}
+    one, out = of_int16("one", PICTURE), of_int16("out", PICTURE)
+    row, outputs = of_int16("one", (1, 512)), of_int16("out", (1, 128))
+    return {
+        "CONV_2D of int16, 3 by 3 taps": single(B.CONV_2D, [one, weights(32, 3, 3, 32)], [out], window),
+        "DEPTHWISE_CONV_2D of int16, 3 by 3 taps": single(
+            B.DEPTHWISE_CONV_2D, [one, weights(1, 3, 3, 32)], [out], window | {"depth_multiplier": 1}
+        ),
+        "FULLY_CONNECTED of int16, 512 to 128": single(
+            B.FULLY_CONNECTED, [row, weights(128, 512)], [outputs]
+        ),
+        "ADD of int16": single(B.ADD, [one, of_int16("two", PICTURE)], [out]),
+        "MUL of int16": single(B.MUL, [one, of_int16("two", PICTURE)], [out]),
+        "AVERAGE_POOL_2D of int16, 3 by 3": single(
+            B.AVERAGE_POOL_2D, [one], [out], window | {"filter_height": 3, "filter_width": 3}
+        ),
+        "SOFTMAX of int16, 48 by 1,024": single(
+            B.SOFTMAX, [of_int16("one", (48, 1024))], [of_int16("out", (48, 1024))], {"beta": 1.0}
+        ),
     }
 
 

@@ -2,11 +2,8 @@
    block, WIDE_PIXELS that of four. EXTREME is 1 where some layers have tiles of their own: those of int8 with weights of
    -128, those of int16 with sums of 64 bits. */
 
-/* Rescale the sums of a tile, by pixel and block. A function of its own: where it is part of the loop before it,
-   compilers run out of registers there. */
-static __attribute__((noinline)) void NAME(finish)(const struct convolution *step, const NAME(words) *sums,
-                                                   int64_t first_block, int64_t first_pixel, int64_t pixels,
-                                                   int64_t blocks) {
+INLINE void NAME(finish_sums)(const struct convolution *step, const NAME(words) *sums, int64_t first_block,
+                              int64_t first_pixel, int64_t pixels, int64_t blocks, const int plain) {
     enum { WORDS = LANES / NAME(REGISTERS) };
     for (int64_t b = 0; b < blocks; b++) {
         const int64_t channel = (first_block + b) * LANES;
@@ -17,10 +14,22 @@ static __attribute__((noinline)) void NAME(finish)(const struct convolution *ste
         for (int64_t p = 0; p < pixels; p++) {
             NAME(words) y[NAME(REGISTERS)];
             UNROLL for (int r = 0; r < NAME(REGISTERS); r++)
-                y[r] = NAME(rescale)(sums[(p * blocks + b) * NAME(REGISTERS) + r], &lanes[r]);
+                y[r] = plain ? NAME(rescale_plain)(sums[(p * blocks + b) * NAME(REGISTERS) + r], &lanes[r])
+                             : NAME(rescale)(sums[(p * blocks + b) * NAME(REGISTERS) + r], &lanes[r]);
             NAME(put)(output + p * step->channels, NAME(narrow)(y), step->low, step->high, step->channels - channel);
         }
     }
+}
+
+/* Rescale the sums of a tile, by pixel and block. A function of its own: where it is part of the loop before it,
+   compilers run out of registers there. */
+static __attribute__((noinline)) void NAME(finish)(const struct convolution *step, const NAME(words) *sums,
+                                                   int64_t first_block, int64_t first_pixel, int64_t pixels,
+                                                   int64_t blocks) {
+    if (step->plain)
+        NAME(finish_sums)(step, sums, first_block, first_pixel, pixels, blocks, 1);
+    else
+        NAME(finish_sums)(step, sums, first_block, first_pixel, pixels, blocks, 0);
 }
 
 /* Sums of the products of some segments of the windows, at least one; returns the weights of the next.

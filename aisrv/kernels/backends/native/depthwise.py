@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels import arithmetic
+from aisrv.kernels.arithmetic import INT8_MIN
 from aisrv.kernels.backends.native.formats import HALF_TAPS, Target
 from aisrv.kernels.backends.native.pictures import as_offsets, padded, pixel_offsets
 from aisrv.kernels.backends.native.rescaling import LANES, empty_rescaling, is_plain
@@ -102,13 +103,13 @@ def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], tar
     source = padded(params, spans, format_, params.depth_multiplier)
     rows = (down.skip + np.arange(down.taps) * down.dilation)[:, None] * source.row
     columns = (across.skip + np.arange(across.taps) * across.dilation)[None, :] * channels
-    groups = -(-len(flat) // format_.depth)
-    offsets = np.zeros(groups * format_.depth, np.int32)
+    filled_taps = format_.padded(len(flat))
+    offsets = np.zeros(filled_taps, np.int32)
     offsets[: len(flat)] = as_offsets(rows + columns)
-    filled = np.zeros((groups * format_.depth, blocks * LANES), format_.element)
+    filled = np.zeros((filled_taps, blocks * LANES), format_.element)
     filled[: len(flat), :channels] = flat
     # [block, group, lane, tap]
-    packed = filled.reshape(groups, format_.depth, blocks, LANES).transpose(2, 0, 3, 1)
+    packed = filled.reshape(-1, format_.depth, blocks, LANES).transpose(2, 0, 3, 1)
     if is_interleaved:
         packed = packed[:, :, _INTERLEAVED]
     packed = aligned(packed)
@@ -129,9 +130,10 @@ def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], tar
         pixels=pixels,
         taps=offsets,
         pixel_count=len(pixels),
-        tap_groups=groups,
+        tap_groups=filled_taps // format_.unit,
         channels=channels,
         plain=is_plain(rescaling),
+        extreme=bool((flat == INT8_MIN).any()),
         low=bounds.low,
         high=bounds.high,
     )

@@ -1,6 +1,7 @@
 /* Depthwise convolutions, ADD and pools over the lanes of a target: included once for each, after its lanes. */
 
-INLINE void NAME(depthwise_pixels)(const struct depthwise *step, int64_t block, int64_t first_pixel, const int pixels) {
+INLINE void NAME(depthwise_pixels)(const struct depthwise *step, int64_t block, int64_t first_pixel, const int pixels,
+                                   const int plain, const int extreme) {
     enum { WORDS = LANES / NAME(REGISTERS) };
     const int32_t *rescaling = step->rescaling + block * RESCALING;
     const int8_t *weights = (const int8_t *)step->weights + block * step->tap_groups * NAME(TAP_BYTES);
@@ -12,29 +13,40 @@ INLINE void NAME(depthwise_pixels)(const struct depthwise *step, int64_t block, 
     }
     for (int64_t group = 0; group < step->tap_groups; group++)
         UNROLL for (int p = 0; p < pixels; p++)
-            NAME(multiply)(sums[p], windows[p], step->taps + NAME(TAPS) * group, weights + NAME(TAP_BYTES) * group);
+            NAME(multiply)(sums[p], windows[p], step->taps + NAME(TAPS) * group, weights + NAME(TAP_BYTES) * group,
+                           extreme);
     NAME(activation) *output = (NAME(activation) *)step->output + first_pixel * step->channels + block * LANES;
     UNROLL for (int p = 0; p < pixels; p++) {
         NAME(start)(sums[p], rescaling);
         UNROLL for (int r = 0; r < NAME(REGISTERS); r++) {
             const struct NAME(lanes) lanes = NAME(load_lanes)(rescaling + r * WORDS);
-            sums[p][r] = NAME(rescale)(sums[p][r], &lanes);
+            sums[p][r] = plain ? NAME(rescale_plain)(sums[p][r], &lanes) : NAME(rescale)(sums[p][r], &lanes);
         }
         NAME(put)(output + p * step->channels, NAME(narrow)(sums[p]), step->low, step->high,
                   step->channels - block * LANES);
     }
 }
 
-static void NAME(run_depthwise)(const void *arguments, const struct share *share) {
-    const struct depthwise *step = arguments;
+INLINE void NAME(depthwise_blocks)(const struct depthwise *step, const struct share *share, const int plain,
+                                   const int extreme) {
     const int64_t blocks = (step->channels + LANES - 1) / LANES;
     const int64_t begin = first_of(share, step->pixel_count), end = end_of(share, step->pixel_count);
     for (int64_t block = 0; block < blocks; block++) {
         int64_t pixel = begin;
         for (; pixel + NAME(DEPTHWISE_PIXELS) <= end; pixel += NAME(DEPTHWISE_PIXELS))
-            NAME(depthwise_pixels)(step, block, pixel, NAME(DEPTHWISE_PIXELS));
-        for (; pixel < end; pixel++) NAME(depthwise_pixels)(step, block, pixel, 1);
+            NAME(depthwise_pixels)(step, block, pixel, NAME(DEPTHWISE_PIXELS), plain, extreme);
+        for (; pixel < end; pixel++) NAME(depthwise_pixels)(step, block, pixel, 1, plain, extreme);
     }
+}
+
+static void NAME(run_depthwise)(const void *arguments, const struct share *share) {
+    const struct depthwise *step = arguments;
+    if (NAME(ADDS_BYTES) && step->extreme)
+        NAME(depthwise_blocks)(step, share, 0, 1);
+    else if (step->plain)
+        NAME(depthwise_blocks)(step, share, 1, 0);
+    else
+        NAME(depthwise_blocks)(step, share, 0, 0);
 }
 
 #ifdef LANES_OF_INT16

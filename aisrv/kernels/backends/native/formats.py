@@ -64,7 +64,7 @@ class Target:
 
 _BYTES: Final = Format(np.int8, 4, _SIGN)
 _PAIRS: Final = Format(np.int16, 2)
-_BYTE_TAPS: Final = Format(np.int8, 1)
+_BYTE_TAPS: Final = Format(np.int8, 1, multiple=2)
 
 INT8_TARGETS: Final = {
     Variant.AVX512_VNNI: Target(INT8, _BYTES, _BYTES, MOST_PIXELS[Variant.AVX512_VNNI], has_3x3=True),

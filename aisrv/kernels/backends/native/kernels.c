@@ -122,7 +122,7 @@ static void copy_bytes(const void *arguments, const struct share *share) {
     const struct picture *picture = arguments; /* the first field of what needs one */
     const int64_t rows = picture->batches * picture->height, width = picture->width, repeats = picture->repeats;
     for (int64_t row = first_of(share, rows); row < end_of(share, rows); row++) {
-        const int8_t *source = picture->source + row * width;
+        const int8_t *source = (const int8_t *)picture->source + row * width;
         int8_t *copy = (int8_t *)picture->copy + row / picture->height * picture->plane +
                        row % picture->height * picture->line;
         if (repeats == 1)
@@ -224,7 +224,7 @@ static void copy_words(const void *arguments, const struct share *share) {
     const struct picture *picture = arguments;
     const int64_t rows = picture->batches * picture->height, width = picture->width, repeats = picture->repeats;
     for (int64_t row = first_of(share, rows); row < end_of(share, rows); row++) {
-        const int8_t *source = picture->source + row * width;
+        const int8_t *source = (const int8_t *)picture->source + row * width;
         int16_t *copy = (int16_t *)picture->copy + row / picture->height * picture->plane +
                         row % picture->height * picture->line;
         int64_t i = 0;
@@ -300,6 +300,11 @@ static void copy_words(const void *arguments, const struct share *share) {
 #endif
 
 #elif defined(__aarch64__)
+
+/* GCC's first scheduler moves products away from their sums, until there are not registers enough. */
+#ifndef __clang__
+#pragma GCC optimize("no-schedule-insns")
+#endif
 
 #include <arm_neon.h>
 

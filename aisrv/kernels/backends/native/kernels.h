@@ -109,6 +109,7 @@ struct depthwise {
     int64_t tap_groups;
     int64_t channels;
     int64_t plain;
+    int64_t extreme;
     int64_t low;
     int64_t high;
 };

@@ -197,6 +197,27 @@ def test_layers_with_and_without_weights_of_minus_128(least: int, multiplying: V
                 assert each.run(native(multiplying)) == each.run(NumpyBackend())
 
 
+@pytest.mark.parametrize("least", [-127, -128])
+def test_depthwise_layers_with_and_without_weights_of_minus_128(least: int, multiplying: Variant) -> None:
+    draw = Draw(1)
+    case = draw.case(BuiltinOperator.DEPTHWISE_CONV_2D)
+    case = resized(case, draw, (5, 6), taps=(3, 3), stride=1, channels=17, padding=Padding.VALID, batch=1)
+    params = replace(
+        case.params,
+        input=values([-128] * len(case.params.input)),
+        input_quant=QuantParam(1.0, 0),
+        weights=values([least] * len(case.params.weights)).toreadonly(),
+        weights_per_channel_quant=None,
+        weights_quant=QuantParam(2.0**-12, 0),
+        bias=None,
+        output_quant=QuantParam(1.0, 0),
+        activation=FusedActivation.NONE,
+    )
+    case = replace(case, params=params)
+    assert taken(case, NativeBackend(multiplying))
+    assert case.run(native(multiplying)) == [round(9 * 128 * -least / 4096)] * len(params.output)
+
+
 @functools.cache
 def depthwise_by_numpy(taps: tuple[int, int], stride: int, channels: int) -> Expected:
     cases = []

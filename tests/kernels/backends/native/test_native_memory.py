@@ -36,7 +36,9 @@ def _installed() -> None:
 def run_kernels(memory: str, choice: str = "", **settings: str) -> "subprocess.CompletedProcess[str]":
     """Run the kernels' tests, or some of them, on buffers in a kind of memory."""
     # What this run of pytest was told is not for the other one.
-    settings |= {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    # Buffers stay until a test ends, and all are copied at each call: in full that takes hours.
+    left_out = "PYTEST_", "AISRV_IN_FULL"
+    settings |= {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     plugins = "-p", "tests.support.exact_memory", "-p", "no:cacheprovider"
     return subprocess.run(
         # Sanitizers write to the descriptor of standard error, and end the process.

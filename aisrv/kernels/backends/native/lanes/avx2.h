@@ -62,6 +62,16 @@ INLINE struct NAME(lanes) NAME(load_lanes)(const int32_t *rescaling) {
     return lanes;
 }
 
+/* The same where all channels have a shift to the right, and so none to the left. */
+INLINE __m256i NAME(rescale_plain)(__m256i sum, const struct NAME(lanes) *lanes) {
+    const __m256i one = _mm256_set1_epi64x((int64_t)1 << 31), a = _mm256_add_epi32(sum, sum);
+    const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(a, lanes->multiplier), one);
+    const __m256i odd = _mm256_add_epi64(_mm256_mul_epi32(_mm256_srli_epi64(a, 32), lanes->odd_multiplier), one);
+    const __m256i y = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
+    const __m256i half = _mm256_add_epi32(_mm256_srai_epi32(y, 31), lanes->half);
+    return _mm256_srav_epi32(_mm256_add_epi32(y, half), lanes->right);
+}
+
 INLINE __m256i NAME(rescale)(__m256i sum, const struct NAME(lanes) *lanes) {
     const __m256i one = _mm256_set1_epi64x((int64_t)1 << 31);
     const __m256i a = _mm256_sllv_epi32(sum, lanes->left);
@@ -118,7 +128,7 @@ INLINE void NAME(put)(int8_t *output, __m128i bytes, int64_t low, int64_t high, 
 #ifndef LANES_OF_VNNI
 
 typedef int16_t NAME(tap);
-enum { NAME(TAPS) = 2, NAME(TAP_BYTES) = 64, NAME(DEPTHWISE_PIXELS) = 2 };
+enum { NAME(TAPS) = 2, NAME(TAP_BYTES) = 64, NAME(DEPTHWISE_PIXELS) = 2, NAME(ADDS_BYTES) = 0 };
 
 #ifdef LANES_OF_INT16
 
@@ -178,7 +188,9 @@ INLINE __m256i NAME(zero)(void) { return _mm256_setzero_si256(); }
 INLINE __m256i NAME(add)(__m256i a, __m256i b) { return _mm256_add_epi32(a, b); }
 
 /* Two rows of 16 words, interleaved: words 0 to 3 and 8 to 11 come first. */
-INLINE void NAME(multiply)(__m256i sums[2], const int16_t *window, const int32_t *taps, const int8_t *weights) {
+INLINE void NAME(multiply)(__m256i sums[2], const int16_t *window, const int32_t *taps, const int8_t *weights,
+                           const int extreme) {
+    (void)extreme;
     const __m256i a = _mm256_loadu_si256((const __m256i *)(window + taps[0]));
     const __m256i b = _mm256_loadu_si256((const __m256i *)(window + taps[1]));
     const __m256i first = NAME(weigh)(weights), second = NAME(weigh)(weights + 32);

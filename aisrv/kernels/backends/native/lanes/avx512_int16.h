@@ -36,6 +36,10 @@ INLINE struct NAME(lanes) NAME(load_lanes)(const int32_t *rescaling) {
 
 INLINE __m512i NAME(rescale)(__m512i sum, const struct NAME(lanes) *lanes) { return rescale512(sum, &lanes->words); }
 
+INLINE __m512i NAME(rescale_plain)(__m512i sum, const struct NAME(lanes) *lanes) {
+    return rescale512(sum, &lanes->words);
+}
+
 INLINE __m256i NAME(narrow)(const __m512i words[1]) { return _mm512_cvtsepi32_epi16(words[0]); }
 
 INLINE void NAME(put)(int16_t *output, __m256i halves, int64_t low, int64_t high, int64_t count) {

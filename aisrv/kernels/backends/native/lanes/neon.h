@@ -54,22 +54,24 @@ INLINE int32x4_t NAME(dot)(int32x4_t sum, int8x16_t value, int8x16_t weight, con
 }
 #else
 typedef struct {
-    int8x8_t first, second;
+    int8x16_t first, second;
 } NAME(value);
 enum { NAME(REGISTERS) = 4, NAME(PARTS) = 1 };
 INLINE NAME(value) NAME(give)(const void *input, int sign) {
     (void)sign;
-    int16_t pairs[2];
-    memcpy(pairs, input, 4);
-    const NAME(value) value = {vreinterpret_s8_s16(vdup_n_s16(pairs[0])), vreinterpret_s8_s16(vdup_n_s16(pairs[1]))};
+    uint32_t four;
+    memcpy(&four, input, 4);
+    const int16x4_t pairs = vcreate_s16(four);
+    const NAME(value) value = {vreinterpretq_s8_s16(vdupq_lane_s16(pairs, 0)),
+                               vreinterpretq_s8_s16(vdupq_lane_s16(pairs, 1))};
     return value;
 }
 /* Weights of four channels: a pair of each, then the other pair of each. */
 INLINE int32x4_t NAME(dot)(int32x4_t sum, NAME(value) value, int8x16_t weight, const int part, const int extreme) {
     (void)part;
-    const int16x8_t products = vmull_s8(vget_low_s8(weight), value.first);
-    if (!extreme) return vpadalq_s16(sum, vmlal_s8(products, vget_high_s8(weight), value.second));
-    return vpadalq_s16(vpadalq_s16(sum, products), vmull_s8(vget_high_s8(weight), value.second));
+    const int16x8_t products = vmull_s8(vget_low_s8(weight), vget_low_s8(value.first));
+    if (!extreme) return vpadalq_s16(sum, vmlal_high_s8(products, weight, value.second));
+    return vpadalq_s16(vpadalq_s16(sum, products), vmull_high_s8(weight, value.second));
 }
 #endif
 
@@ -81,6 +83,12 @@ INLINE struct NAME(lanes) NAME(load_lanes)(const int32_t *rescaling) {
     lanes.half = vld1q_s32(rescaling + 4 * LANES);
     lanes.rounded = vshrq_n_s32(lanes.right, 31);
     return lanes;
+}
+
+/* The same where all channels have a shift to the right, and so none to the left. */
+INLINE int32x4_t NAME(rescale_plain)(int32x4_t sum, const struct NAME(lanes) *lanes) {
+    const int32x4_t y = vqrdmulhq_s32(sum, lanes->multiplier);
+    return vshlq_s32(vaddq_s32(vsraq_n_s32(y, y, 31), lanes->half), lanes->right);
 }
 
 INLINE int32x4_t NAME(rescale)(int32x4_t sum, const struct NAME(lanes) *lanes) {
@@ -138,7 +146,7 @@ INLINE void NAME(put)(int8_t *output, int8x16_t bytes, int64_t low, int64_t high
 #ifdef LANES_OF_INT16
 
 typedef int16_t NAME(tap);
-enum { NAME(TAPS) = 1, NAME(TAP_BYTES) = 2 * LANES, NAME(DEPTHWISE_PIXELS) = 4 };
+enum { NAME(TAPS) = 1, NAME(TAP_BYTES) = 2 * LANES, NAME(DEPTHWISE_PIXELS) = 4, NAME(ADDS_BYTES) = 0 };
 
 INLINE int16x8x2_t NAME(some)(const int16_t *input, int64_t count) {
     int16_t some[LANES] = {0};
@@ -163,7 +171,9 @@ INLINE int16x8x2_t NAME(larger)(int16x8x2_t a, int16x8x2_t b) {
     return larger;
 }
 
-INLINE void NAME(multiply)(int32x4_t sums[4], const int16_t *window, const int32_t *taps, const int8_t *weights) {
+INLINE void NAME(multiply)(int32x4_t sums[4], const int16_t *window, const int32_t *taps, const int8_t *weights,
+                           const int extreme) {
+    (void)extreme;
     UNROLL for (int i = 0; i < 2; i++) {
         const int16x8_t values = vld1q_s16(window + taps[0] + 8 * i), weight = vld1q_s16((const int16_t *)weights + 8 * i);
         sums[2 * i] = vmlal_s16(sums[2 * i], vget_low_s16(values), vget_low_s16(weight));
@@ -174,7 +184,7 @@ INLINE void NAME(multiply)(int32x4_t sums[4], const int16_t *window, const int32
 #else
 
 typedef int8_t NAME(tap);
-enum { NAME(TAPS) = 1, NAME(TAP_BYTES) = LANES, NAME(DEPTHWISE_PIXELS) = 4 };
+enum { NAME(TAPS) = 2, NAME(TAP_BYTES) = 2 * LANES, NAME(DEPTHWISE_PIXELS) = 4, NAME(ADDS_BYTES) = 1 };
 
 INLINE int8x16_t NAME(some)(const int8_t *input, int64_t count) {
     if (count >= LANES) return vld1q_s8(input);
@@ -194,13 +204,25 @@ INLINE void NAME(widen)(int32x4_t words[4], int8x16_t bytes) {
 INLINE int8x16_t NAME(least)(void) { return vdupq_n_s8(-128); }
 INLINE int8x16_t NAME(larger)(int8x16_t a, int8x16_t b) { return vmaxq_s8(a, b); }
 
-INLINE void NAME(multiply)(int32x4_t sums[4], const int8_t *window, const int32_t *taps, const int8_t *weights) {
-    const int8x16_t values = vld1q_s8(window + taps[0]), weight = vld1q_s8(weights);
-    const int16x8_t lower = vmull_s8(vget_low_s8(values), vget_low_s8(weight)), upper = vmull_high_s8(values, weight);
+INLINE void NAME(add_products)(int32x4_t sums[4], int16x8_t lower, int16x8_t upper) {
     sums[0] = vaddw_s16(sums[0], vget_low_s16(lower));
     sums[1] = vaddw_high_s16(sums[1], lower);
     sums[2] = vaddw_s16(sums[2], vget_low_s16(upper));
     sums[3] = vaddw_high_s16(sums[3], upper);
+}
+
+INLINE void NAME(multiply)(int32x4_t sums[4], const int8_t *window, const int32_t *taps, const int8_t *weights,
+                           const int extreme) {
+    const int8x16_t first = vld1q_s8(window + taps[0]), second = vld1q_s8(window + taps[1]);
+    const int8x16_t weight = vld1q_s8(weights), other = vld1q_s8(weights + LANES);
+    const int16x8_t lower = vmull_s8(vget_low_s8(first), vget_low_s8(weight)), upper = vmull_high_s8(first, weight);
+    if (extreme) {
+        NAME(add_products)(sums, lower, upper);
+        NAME(add_products)(sums, vmull_s8(vget_low_s8(second), vget_low_s8(other)), vmull_high_s8(second, other));
+    } else {
+        NAME(add_products)(sums, vmlal_s8(lower, vget_low_s8(second), vget_low_s8(other)),
+                           vmlal_high_s8(upper, second, other));
+    }
 }
 
 INLINE int32x4_t NAME(line)(int32x4_t a, int32x4_t b, const struct addition *step) {

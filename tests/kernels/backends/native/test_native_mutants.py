@@ -1,0 +1,599 @@
+"""Kernels that are wrong in one place: the tests of the native kernels notice each.
+
+A mutant is compiled into a library of its own, and the kernels' tests run on it in a process of their own.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+from zlib import crc32
+
+import pytest
+
+from aisrv.kernels.backends.native.library import COMPILED, FOLDER, SOURCES
+from tests.support.amounts import IN_FULL, some
+from tests.support.native import library
+from tests.support.paths import ROOT
+from tests.support.programs import missing
+
+
+class Mutant(NamedTuple):
+    """A text of a source that occurs once, what stands there instead, and the tests that have to see it."""
+
+    source: str
+    text: str
+    instead: str
+    tests: str
+    """An expression of pytest's option -k."""
+
+
+INT8: Final = "not int16 and not networks and not threads and not network"
+INT16: Final = "int16 and not network"
+
+AVX2: Final = "lanes/avx2.h"
+AVX512: Final = "avx512.h"
+AVX512_INT16: Final = "lanes/avx512_int16.h"
+NEON: Final = "lanes/neon.h"
+
+ALL: Final = (
+    Mutant("int16.h", "totals[i] + wide->bias[channel + i]", "totals[i]", INT16),
+    Mutant("int16.h", "source[i / repeats]", "source[i % width]", f"{INT16} and depthwise"),
+    Mutant("int16.h", "(((int64_t)1 << factor->right) >> 1)) >> factor", "0) >> factor", INT16),
+    Mutant("int16.h", "wide->factors + channel + i", "wide->factors + channel", INT16),
+    Mutant("int16.h", "wide->rounds_once ?", "!wide->rounds_once ?", INT16),
+    Mutant(
+        "int16.h",
+        "for (int lane = 0; lane < LANES; lane++)",
+        "for (int lane = 1; lane < LANES; lane++)",
+        INT16,
+    ),
+    Mutant("int16.h", "tap++, weights += LANES", "tap++", f"{INT16} and depthwise"),
+    Mutant("int16.h", "rescaled(first + second,", "rescaled(first - second,", INT16),
+    Mutant("int16.h", "if (++b == step->second_count)", "if (++b == step->first_count)", f"{INT16} and mul"),
+    Mutant("int16.h", "(value & 127) + 64)", "(value & 127))", f"{INT16} and softmax"),
+    Mutant("int16.h", "+ (1 << 13)) >> 14)", ") >> 14)", f"{INT16} and softmax"),
+    Mutant("int16.h", "((int64_t)1 << (right - 1))) >> right", "0) >> right", f"{INT16} and softmax"),
+    Mutant("kernels.c", "- (value < 0)) >>", ") >>", INT16),
+    Mutant("kernels.c", "smaller(pixel, end - pixels)", "pixel", "tiles_of_all_sizes or (int16 and conv2d)"),
+    Mutant("kernels.c", "(middle * x + half) >> 31", "(middle * x) >> 31", f"{INT8} and softmax"),
+    Mutant("kernels.c", "row < 0 || row >= step->height", "row < 0 || row > step->height", "borders"),
+    Mutant("lanes/plain.h", "sum < 0 ? -(taps / 2) : taps / 2", "taps / 2", f"{INT16} and avg_pool"),
+    Mutant("lanes/plain.h", "most = INT16_MIN", "most = 0", f"{INT16} and max_pool"),
+)
+"""Of every processor."""
+
+LANES: Final = (
+    Mutant("convolution.h", "totals[i] += words[i]", "totals[i] = words[i]", INT16),
+    Mutant("convolution.h", "segment += 2 * *piece++", "segment += 2 * *piece", INT16),
+    Mutant("convolution.h", "weights += 64 * blocks * NAME(PARTS)", "weights += 64 * NAME(PARTS)", INT16),
+    Mutant("convolution.h", "NAME(narrow)(y), step->low", "NAME(narrow)(y), 0", INT16),
+    Mutant("elements.h", "NAME(rescale)(b[r], &second)", "NAME(rescale)(b[r], &first)", f"{INT16} and add"),
+    Mutant("elements.h", "step->taps + NAME(TAPS) * group", "step->taps", f"{INT16} and depthwise"),
+    Mutant(
+        "elements.h",
+        "smaller(left + step->filter_w, step->width)",
+        "left + step->filter_w",
+        f"{INT16} and pool",
+    ),
+)
+"""Of what is written once for the lanes of every target."""
+
+X86: Final = (
+    Mutant(
+        AVX2,
+        "(int32_t)0x80808080",
+        "(int32_t)0x80808081",
+        f"{INT8} and avxvnni",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_xor_si256(_mm256_set1_epi32(four), sign)",
+        "_mm256_set1_epi32(four)",
+        f"{INT8} and avxvnni",
+    ),
+    Mutant(
+        AVX2,
+        "dpbusd_avx_epi32(sum, value, weight)",
+        "dpbusd_avx_epi32(sum, weight, value)",
+        f"{INT8} and avxvnni",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_set1_epi32(two)",
+        "_mm256_set1_epi32(two & 0xFFFF)",
+        f"{INT16} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "dpwssd_avx_epi32(sum, value, weight)",
+        "dpwssd_avx_epi32(sum, value, value)",
+        f"{INT16} and avxvnni",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_add_epi32(sum, _mm256_madd_epi16(value, weight))",
+        "_mm256_sub_epi32(sum, _mm256_madd_epi16(value, weight))",
+        f"{INT16} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_cmpgt_epi32(lanes.right, _mm256_setzero_si256())",
+        "_mm256_setzero_si256()",
+        f"{INT16} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_srli_epi64(lanes.multiplier, 32)",
+        "lanes.multiplier",
+        f"{INT8} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "return _mm256_permute4x64_epi64(_mm256_packs_epi32(words[0], words[1]), 0xD8)",
+        "return _mm256_packs_epi32(words[0], words[1])",
+        f"{INT16} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "halves = _mm256_permute4x64_epi64(_mm256_packs_epi32(words[0], words[1]), 0xD8)",
+        "halves = _mm256_packs_epi32(words[0], words[1])",
+        f"{INT8} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_set1_epi16((int16_t)low)",
+        "_mm256_setzero_si256()",
+        f"{INT16} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_set1_epi16((int16_t)high)",
+        "_mm256_set1_epi16(INT16_MAX)",
+        f"{INT16} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "memcpy(output, some, (size_t)count * sizeof *output)",
+        "memcpy(output, some, (size_t)count)",
+        f"{INT16} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "memcpy(output, some, count)",
+        "memcpy(output, some, 1)",
+        f"{INT8} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "memcpy(some, input, (size_t)count * sizeof *input)",
+        "memcpy(some, input, (size_t)count)",
+        f"{INT16} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "memcpy(some, input, count)",
+        "memcpy(some, input, 1)",
+        f"{INT8} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_extracti128_si256(halves, 1));\n}\n\nINLINE __m256i NAME(least)",
+        "_mm256_extracti128_si256(halves, 0));\n}\n\nINLINE __m256i NAME(least)",
+        f"{INT16} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm_srli_si128(bytes, 8)",
+        "bytes",
+        f"{INT8} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_set1_epi16(INT16_MIN)",
+        "_mm256_setzero_si256()",
+        f"{INT16} and max_pool and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_max_epi16(a, b)",
+        "_mm256_min_epi16(a, b)",
+        f"{INT16} and max_pool and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "{ return _mm_set1_epi8(-128); }",
+        "{ return _mm_setzero_si128(); }",
+        f"{INT8} and max_pool and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm_max_epi8(a, b)",
+        "_mm_min_epi8(a, b)",
+        f"{INT8} and max_pool and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_unpackhi_epi16(a, b), second",
+        "_mm256_unpackhi_epi16(b, a), second",
+        f"{INT16} and depthwise and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "lower, upper, 0x31",
+        "lower, upper, 0x20",
+        f"{INT16} and depthwise and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_set1_epi32(taps / 2)",
+        "_mm256_setzero_si256()",
+        f"{INT16} and avg_pool and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_set1_ps(step->factor1), offset",
+        "_mm256_set1_ps(step->factor2), offset",
+        f"{INT8} and add and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm_srli_si128(two, 4)",
+        "two",
+        "lstm or svdf",
+    ),
+    Mutant(
+        AVX512_INT16,
+        "_mm512_set1_epi32(two)",
+        "_mm512_set1_epi32(two & 0xFFFF)",
+        f"{INT16} and avx512vnni",
+    ),
+    Mutant(
+        AVX512_INT16,
+        "dpwssd_epi32(sum, value, weight)",
+        "dpwssd_epi32(sum, value, value)",
+        f"{INT16} and avx512vnni",
+    ),
+    Mutant(
+        AVX512_INT16,
+        "_mm512_cvtsepi32_epi16",
+        "_mm512_cvtepi32_epi16",
+        f"{INT16} and avx512vnni",
+    ),
+    Mutant(
+        AVX512_INT16,
+        "_mm256_set1_epi16((int16_t)low)",
+        "_mm256_setzero_si256()",
+        f"{INT16} and avx512vnni",
+    ),
+    Mutant(
+        AVX512_INT16,
+        "_mm256_set1_epi16((int16_t)high)",
+        "_mm256_set1_epi16(INT16_MAX)",
+        f"{INT16} and avx512vnni",
+    ),
+    Mutant(
+        AVX512_INT16,
+        "(1 << count) - 1",
+        "(1 << count) - 2",
+        f"{INT16} and avx512vnni",
+    ),
+    Mutant(
+        AVX512,
+        "_mm512_test_epi32_mask(lanes.right, lanes.right)",
+        "0",
+        f"{INT16} and avx512vnni",
+    ),
+    Mutant(
+        AVX512,
+        "__mmask16 which = 0x5555",
+        "__mmask16 which = 0x5554",
+        f"{INT16} and avx512vnni",
+    ),
+    Mutant(
+        AVX512,
+        "_mm512_sllv_epi32(sum, lanes->left)",
+        "_mm512_slli_epi32(sum, 1)",
+        f"{INT16} and avx512vnni",
+    ),
+    Mutant(
+        AVX512,
+        "_mm512_mask_mov_epi32(one, 0xAAAA, half)",
+        "half",
+        f"{INT8} and avx512vnni",
+    ),
+    Mutant(
+        AVX512,
+        "_mm512_srai_epi32(sum, 31)",
+        "_mm512_setzero_si512()",
+        f"{INT8} and avx512vnni",
+    ),
+    Mutant(
+        AVX512,
+        "_mm512_packs_epi32(c, d)",
+        "_mm512_packs_epi32(d, c)",
+        f"{INT8} and avx512vnni",
+    ),
+    Mutant(
+        AVX512,
+        "_mm_max_epi8(_mm512_cvtsepi32_epi8(words), low)",
+        "_mm512_cvtsepi32_epi8(words)",
+        f"{INT8} and avx512vnni",
+    ),
+    Mutant(
+        AVX512,
+        "(__mmask16)((1 << lanes) - 1)",
+        "(__mmask16)((1 << lanes) - 2)",
+        f"{INT8} and avx512vnni",
+    ),
+    Mutant(
+        AVX512,
+        "_mm512_inserti32x4(rows, d, 3)",
+        "_mm512_inserti32x4(rows, c, 3)",
+        f"{INT8} and depthwise and avx512vnni",
+    ),
+    Mutant(
+        AVX512,
+        "column >= (uint64_t)width",
+        "column > (uint64_t)width",
+        f"{INT8} and depthwise and avx512vnni",
+    ),
+    Mutant(
+        AVX512,
+        "_mm512_mask_sub_epi32(_mm512_add_epi32(sum, half), below, sum, half)",
+        "_mm512_add_epi32(sum, half)",
+        f"{INT8} and avg_pool and avx512vnni",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_sllv_epi32(sum, lanes->left)",
+        "_mm256_add_epi32(sum, sum)",
+        f"{INT16} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_set1_epi64x((int64_t)1 << 31), a =",
+        "_mm256_setzero_si256(), a =",
+        f"{INT8} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_set1_epi64x((int64_t)1 << 31);",
+        "_mm256_setzero_si256();",
+        f"{INT16} and avx2",
+    ),
+    Mutant(
+        AVX2,
+        "_mm256_srai_epi32(y, 31), lanes->half",
+        "_mm256_setzero_si256(), lanes->half",
+        f"{INT8} and avx2",
+    ),
+)
+
+ARM: Final = (
+    Mutant(
+        NEON,
+        "2 * (part) + 1)",
+        "2 * (part))",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vmlal_laneq_s16(sum, vget_low_s16(weight), value, 2 * (part))",
+        "sum",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vqmovn_high_s32(vqmovn_s32(words[2]), words[3])}}",
+        "vqmovn_high_s32(vqmovn_s32(words[3]), words[2])}}",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vdupq_n_s16((int16_t)low)",
+        "vdupq_n_s16(0)",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vdupq_n_s16((int16_t)high)",
+        "vdupq_n_s16(INT16_MAX)",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "memcpy(output, some, (size_t)count * sizeof *output)",
+        "memcpy(output, some, (size_t)count)",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "memcpy(some, input, (size_t)count * sizeof *input)",
+        "memcpy(some, input, (size_t)count)",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "words[2 * i + 1] = vmovl_high_s16",
+        "words[2 * i + 1] = vmovl_high_s16(halves.val[i]), words[2 * i] = vmovl_high_s16",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "{{vdupq_n_s16(INT16_MIN), vdupq_n_s16(INT16_MIN)}}",
+        "{{vdupq_n_s16(INT16_MIN), vdupq_n_s16(0)}}",
+        f"{INT16} and max_pool and neon",
+    ),
+    Mutant(
+        NEON,
+        "vmaxq_s16(a.val[1], b.val[1])",
+        "vmaxq_s16(a.val[1], b.val[0])",
+        f"{INT16} and max_pool and neon",
+    ),
+    Mutant(
+        NEON,
+        "vmlal_high_s16(sums[2 * i + 1], values, weight)",
+        "sums[2 * i + 1]",
+        f"{INT16} and depthwise and neon",
+    ),
+    Mutant(
+        NEON,
+        "vandq_s32(vshrq_n_s32(y, 31), lanes->rounded)",
+        "vdupq_n_s32(0)",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vsubq_s32(vld1q_s32(rescaling + 2 * LANES), vdupq_n_s32(1))",
+        "vdupq_n_s32(0)",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vaddq_s32(sums[i], vld1q_s32(start + 4 * i))",
+        "sums[i]",
+        f"{INT16} and depthwise and neon",
+    ),
+    Mutant(
+        NEON,
+        "vdupq_n_s32(taps / 2)",
+        "vdupq_n_s32(0)",
+        f"{INT16} and avg_pool and neon",
+    ),
+    Mutant(
+        NEON,
+        "vdotq_laneq_s32(sum, weight, value, 3)",
+        "sum",
+        f"{INT8} and neondot",
+    ),
+    Mutant(
+        NEON,
+        "if (!extreme)",
+        "if (1)",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vqmovn_high_s16(vqmovn_s16(lower), upper)",
+        "vqmovn_high_s16(vqmovn_s16(upper), lower)",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vaddw_high_s16(sums[3], upper)",
+        "sums[3]",
+        f"{INT8} and depthwise and neon",
+    ),
+    Mutant(
+        NEON,
+        "vdupq_n_f32(step->factor1)",
+        "vdupq_n_f32(step->factor2)",
+        f"{INT8} and add and neon",
+    ),
+    Mutant(
+        NEON,
+        "vaddq_s32(first, second)",
+        "first",
+        "lstm or svdf",
+    ),
+    Mutant(
+        NEON,
+        "vmull_high_s8(weight, value.second)",
+        "vmull_high_s8(weight, value.first)",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vmlal_high_s8(products, weight, value.second)",
+        "vmlal_high_s8(products, weight, value.first)",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vsraq_n_s32(y, y, 31)",
+        "y",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vmlal_high_s8(upper, second, other)",
+        "upper",
+        f"{INT8} and depthwise and neon",
+    ),
+    Mutant(
+        NEON,
+        "    if (extreme) {",
+        "    if (0) {",
+        f"{INT8} and minus_128 and neon",
+    ),
+)
+
+_OF_THIS_PROCESSOR = ARM if platform.machine() in ("aarch64", "arm64") else X86
+MUTANTS = (*_OF_THIS_PROCESSOR, *LANES, *ALL)
+FILES = [
+    f"tests/kernels/backends/native/test_{name}.py" for name in ("backend_int16", "backend", "recurrent")
+]
+
+
+def run_tests(folder: Path, tests: str) -> "subprocess.CompletedProcess[str]":
+    """Compile the sources of a folder, and run tests on that library until the first fails."""
+    compiler = os.environ.get("CC", "gcc")
+    if shutil.which(compiler) is None:
+        missing(f"{compiler} is not installed: apt install gcc")
+    source = "-o", folder / "_kernels.so", folder / COMPILED
+    options = "-shared", "-fPIC", "-O1", "-pthread", f"-DAISRV_SOURCE_CRC={crc(folder)}u"
+    subprocess.run([compiler, *options, *source], check=True)
+    # A mutant is seen in a share of the cases, too.
+    left_out = "PYTEST_", "AISRV_IN_FULL"
+    settings = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+    settings |= {"AISRV_TEST_MEMORY": "heap", "AISRV_TEST_LIBRARY": str(folder)}
+    plugins = "-p", "tests.support.exact_memory", "-p", "no:cacheprovider"
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", *plugins, "-k", tests, *FILES],
+        env=settings,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def crc(folder: Path) -> int:
+    """The checksum of a folder's sources, as the package computes it of its own."""
+    return crc32(b"".join((folder / name).read_bytes() for name in SOURCES))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the sources."""
+    library()
+    for name in SOURCES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(FOLDER / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.in_full
+@pytest.mark.parametrize("mutant", some(MUTANTS, every_day=1), ids=lambda each: f"{each.source}: {each.text}")
+def test_a_mutant_is_noticed(mutant: Mutant, folder: Path) -> None:
+    source = folder / mutant.source
+    text = source.read_text()
+    source.write_text(text.replace(mutant.text, mutant.instead))
+    done = run_tests(folder, mutant.tests)
+    failed = done.returncode == pytest.ExitCode.TESTS_FAILED or done.returncode < 0
+    assert failed, f"exit {done.returncode}: {done.stdout[-2000:]}"
+
+
+@pytest.mark.parametrize("mutant", [*X86, *ARM, *LANES, *ALL], ids=lambda each: f"{each.source}: {each.text}")
+def test_a_mutants_text_occurs_once(mutant: Mutant) -> None:
+    assert (FOLDER / mutant.source).read_text().count(mutant.text) == 1
+
+
+@pytest.mark.in_full
+def test_without_a_mutant_all_pass(folder: Path) -> None:
+    tests = INT16 if IN_FULL else f"{INT16} and pool"
+    assert run_tests(folder, tests).returncode == 0

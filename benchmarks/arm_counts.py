@@ -40,7 +40,7 @@ NETWORKS: Final = ("kws_ref_model", "vww_96_int8", "pretrainedResnet_quant", "50
 ENGINES: Final = ("ours", kernels.XNNPACK)
 PLUGIN: Final = Path(__file__).with_name("count_instructions.c")
 WARM: Final = 3
-RUNS: Final = 400
+RUNS: Final = 100
 """Runs of the difference: the start of Python differs by millions of instructions from time to time."""
 
 _WORKER: Final = """

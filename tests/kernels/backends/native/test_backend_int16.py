@@ -181,6 +181,46 @@ def test_one_rounding_where_it_matters(shift: int, multiplying: Variant) -> None
         assert case.run(native(multiplying)) == [max(-32768, min(32767, each)) for each in expected]
 
 
+@pytest.mark.parametrize("shift", [-12, -5, -1, 0, 2])
+def test_two_roundings_beside_a_bias_of_32_bits(shift: int, multiplying: Variant) -> None:
+    real = math.ldexp(1 << 30, shift - 31)
+    multiplier = quantized_multiplier(real)
+    # Ties of both signs, and what lies beside them.
+    ties = [int((number + 0.5) / real) for number in range(-20, 20)]
+    sums = [tie + off for tie in ties for off in (-1, 0, 1)]
+    case = layer([0, 0], [1, -1], array("i", sums), real, len(sums))
+    assert not is_wide(case, multiplying)
+    expected = [multiply_twice_rounded(each, multiplier) for each in sums]
+    assert case.run(native(multiplying)) == expected == case.run(ReferenceBackend())
+
+
+def test_pieces_of_several_segments(multiplying: Variant) -> None:
+    """Three rows of a window with weights of 32,000 each: two in the first piece, one in the second."""
+    case = Int16Draw(0).convolution(depthwise=False)
+    channels, rows, values = 250, 3, [-(1 << 15)] * (3 * 2 * 250)
+    params = replace(
+        case.params,
+        input=memoryview(array("h", values)),
+        input_shape=(1, rows, 2, channels),
+        weights=memoryview(array("b", [-128] * (rows * channels))).toreadonly(),
+        weights_shape=(1, rows, 1, channels),
+        weights_quant=QuantParam(2.0**-17, 0),
+        weights_per_channel_quant=None,
+        bias=None,
+        output=memoryview(array("h", [0, 0])),
+        output_shape=(1, 1, 2, 1),
+        stride_h=1,
+        stride_w=1,
+        dilation_h_factor=1,
+        dilation_w_factor=1,
+        padding=Padding.VALID,
+        activation=FusedActivation.NONE,
+    )
+    case = replace(case, params=params)
+    assert is_wide(case, multiplying)
+    assert case.run(native(multiplying)) == [(rows * channels << 22) >> 17] * 2
+
+
 @pytest.mark.parametrize("form", ["i", "q"])
 def test_sums_wrap_as_their_bias_says(form: str, multiplying: Variant) -> None:
     """A bias of 32 bits beside int16 makes words of sums, which wrap; of others the result does."""

@@ -8,7 +8,7 @@
 #include <xcore/select.h>
 #include <xud_device.h>
 
-enum { PACKET = 512, STORE = 1, LOAD = 2, STALL = 3, COUNTS = 4, SEND = 5, LEAVE = 6, HANG = 7, WRONG = 8, ENDPOINTS = 5 };
+enum { PACKET = 512, STORE = 1, LOAD = 2, STALL = 3, COUNTS = 4, SEND = 5, LEAVE = 6, HANG = 7, WRONG = 8, CLEAR = 9, ENDPOINTS = 5 };
 
 #define BULK(address) 7, USB_DESCTYPE_ENDPOINT, address, USB_ENDPOINT_TRANSTYPE_BULK, PACKET & 0xFF, PACKET >> 8, 0
 #define INTERRUPT(address) 7, USB_DESCTYPE_ENDPOINT, address, USB_ENDPOINT_TRANSTYPE_INT, 16, 0, 4
@@ -29,6 +29,8 @@ static char *strings[] = {"\x09\x04", "Maker", "All of XUD", "0042", "Everything
 static struct {
     unsigned packets, bytes, resets, select_packets, kills;
 } counts;
+static XUD_ep echo_in; // 0x81
+static chanend_t echo_end; // which leads to it
 static chanend_t send_request, send_order; // the two sides of a channel to the core of endpoint 3 IN
 
 DECLARE_JOB(endpoint_0, (chanend_t, chanend_t));
@@ -71,6 +73,9 @@ static XUD_Result_t vendor(XUD_ep out, XUD_ep in, USB_SetupPacket_t *s) {
         XUD_Kill(out);
         return result;
     case HANG: return XUD_GetBuffer(out, nothing, &length); // the host waits for data, until it gives up
+    case CLEAR:
+        XUD_ClearStall(echo_in);
+        return XUD_DoSetRequestStatus(in);
     case WRONG: return XUD_SetBuffer(in, (unsigned char *)"wrong", 5);
     default: return XUD_RES_ERR;
     }
@@ -79,7 +84,8 @@ static XUD_Result_t vendor(XUD_ep out, XUD_ep in, USB_SetupPacket_t *s) {
 // Take note of a change; whether the endpoints have to be opened anew.
 static int was_killed(XUD_ep *one, XUD_ep *two, chanend_t c_one, chanend_t c_two) {
     if (XUD_GetBusState(*one, two) == XUD_BUS_RESET) {
-        XUD_ResetEndpoint(*one, two);
+        if (two && XUD_ResetEndpoint(*one, two) != XUD_SPEED_HS) abort();
+        if (!two && XUD_AckBusState(*one, NULL) != XUD_RES_OKAY) abort();
         return 0;
     }
     if (XUD_ResetEndpoint(*one, two) != XUD_SPEED_KILL) abort();
@@ -124,6 +130,7 @@ void endpoint_0(chanend_t c_out, chanend_t c_in) {
 void echo(chanend_t c_out, chanend_t c_in) {
     XUD_ep out = XUD_InitEp(c_out), in = XUD_InitEp(c_in);
     unsigned char packet[PACKET];
+    if (c_in == echo_end) echo_in = in;
     for (;;) {
         unsigned length;
         XUD_Result_t result = XUD_GetBuffer(out, packet, &length);
@@ -185,7 +192,10 @@ void sends(chanend_t c_in) {
 void usb_core(chanend_t *c_out, chanend_t *c_in) {
     const unsigned told = XUD_EPTYPE_BUL | XUD_STATUS_ENABLE;
     XUD_EpType types[] = {XUD_EPTYPE_CTL | XUD_STATUS_ENABLE, told, told, XUD_EPTYPE_BUL, XUD_EPTYPE_INT | XUD_STATUS_ENABLE};
-    for (;;) XUD_Main(c_out, ENDPOINTS, c_in, ENDPOINTS, 0, types, types, XUD_SPEED_HS, XUD_PWR_SELF);
+    for (;;) {
+        XUD_Main(c_out, ENDPOINTS, c_in, ENDPOINTS, 0, types, types, XUD_SPEED_HS, XUD_PWR_SELF);
+        XUD_Manager(c_out, ENDPOINTS, c_in, ENDPOINTS, 0, types, types, 0, 0, 0, XUD_SPEED_HS, XUD_PWR_SELF);
+    }
 }
 
 void usb_device(void) {
@@ -195,6 +205,7 @@ void usb_device(void) {
         out[i] = c.end_a, c_out[i] = c.end_b;
         in[i] = d.end_a, c_in[i] = d.end_b;
     }
+    echo_end = in[1];
     channel_t orders = chan_alloc();
     send_request = orders.end_a, send_order = orders.end_b;
     PAR_JOBS(PJOB(endpoint_0, (out[0], in[0])), PJOB(echo, (out[1], in[1])), PJOB(echo_by_select, (out[2], in[2])),

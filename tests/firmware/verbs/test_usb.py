@@ -35,7 +35,7 @@ from tests.support.simulation import sole_error
 from tests.support.usb_host import pattern
 
 SOURCE = ROOT / "tests/firmware/programs/usb_device.c"
-STORE, LOAD, STALL, COUNTS, SEND, LEAVE, HANG, WRONG = range(1, 9)
+STORE, LOAD, STALL, COUNTS, SEND, LEAVE, HANG, WRONG, CLEAR = range(1, 10)
 TO_DEVICE, TO_HOST = 0x40, 0xC0
 SIZES = (0, 1, 3, 63, 64, 511, 512)
 """Lengths of one packet."""
@@ -285,6 +285,15 @@ def test_a_halt_by_the_program_lasts_until_the_host_clears_it(device: usb.core.D
     if endpoint & 0x7F < 3:
         device.write(endpoint & 0x7F, b"again", TIMEOUT)
         assert bytes(device.read(endpoint | 0x80, 512, TIMEOUT)) == b"again"
+
+
+def test_a_halt_that_the_program_clears_itself(device: usb.core.Device) -> None:
+    device.write(0x01, b"kept", TIMEOUT)
+    device.ctrl_transfer(TO_DEVICE, STALL, 0, 0x81, None, TIMEOUT)
+    with pytest.raises(usb.core.USBError):
+        device.read(0x81, 512, TIMEOUT)
+    device.ctrl_transfer(TO_DEVICE, CLEAR, 0, 0, None, TIMEOUT)
+    assert bytes(device.read(0x81, 512, TIMEOUT)) == b"kept"
 
 
 def test_a_packet_waits_behind_a_halt(device: usb.core.Device) -> None:
@@ -565,6 +574,27 @@ def test_a_program_without_a_bus(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     text = "#include <xud.h>\nint main(void) { XUD_InitEp(chanend_alloc()); return 0; }"
     assert run_c(tmp_path, text) == TRAPPED
     assert "this program has no USB bus: a board gives one to the task that its [usb] names" in caplog.text
+
+
+@pytest.mark.usefixtures("kept_programs")
+def test_setup_packets_without_a_bus(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    need_compiler()
+    text = """
+    #include <xud_device.h>
+    int main(void) {
+        unsigned char bytes[8] = {0xC2, 0x12, 0x34, 0x12, 0x78, 0x56, 0xBC, 0x9A}, again[8] = {0};
+        USB_SetupPacket_t s;
+        USB_ParseSetupPacket(bytes, &s);
+        USB_PrintSetupPacket(s);
+        USB_ComposeSetupBuffer(s, again);
+        printf("%d %d %d %d\\n", s.bmRequestType.Direction, s.bmRequestType.Type, s.bmRequestType.Recipient,
+               memcmp(bytes, again, 8));
+        return 0;
+    }
+    """
+    assert run_c(tmp_path, text) == 0
+    printed = "bmRequestType c2\nbRequest 12\nwValue 1234\nwIndex 5678\nwLength 9abc\n"
+    assert capfd.readouterr().out == f"{printed}1 2 2 0\n"
 
 
 @pytest.mark.usefixtures("kept_programs")

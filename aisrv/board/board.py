@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from aisrv.board.pin_checks import check_pins
@@ -70,6 +71,8 @@ class Board:
     server."""
     device_time: bool = False
     """Whether everything takes the time of the modeled chip, as with --device-time."""
+    xscope: Path | None = None
+    """Config file of xscope, with the probes of its tasks. Default: those that programs in C register."""
     internal_kib: int = 512
     """KiB of SRAM of each tile."""
     spi: SpiSpec | None = DEFAULT_SPI

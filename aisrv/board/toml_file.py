@@ -114,6 +114,7 @@ class _Node(
     reference_mhz: Number | None = None
     flash_path: FlashPath | Number | None = None
     device_time: bool | None = None
+    xscope: Path | None = None
     memory: Size | None = None
     """SRAM of each tile, in whole KiB."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from aisrv.board import Board, BoardError, TaskSpec
+from aisrv.board.xscope_file import read_xscope
 from aisrv.firmware.c_tile import CTile
 from aisrv.firmware.compiler import Program, Unit, build
 from aisrv.firmware.errors import FirmwareError
@@ -66,6 +67,7 @@ def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitSta
     Raises BoardError, with the compiler's message where a source does not compile.
     """
     found: dict[int, CTask] = {}
+    macros = () if board.xscope is None else read_xscope(board.xscope).defines
     for tile in range(board.tiles):
         specs = {n: spec for n, spec in enumerate(board.tasks) if spec.is_in_c and spec.tile == tile}
         if not specs:
@@ -78,7 +80,7 @@ def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitSta
                 )
             _make_library(number, spec)
         try:
-            file = build(_program_of(list(specs.values())))
+            file = build(_program_of(list(specs.values()), macros))
         except FirmwareError as error:
             raise BoardError(
                 f"{specs[first].origin or specs[first].name}: {error}", "tasks", first, "c"
@@ -98,8 +100,8 @@ def _settings_of(specs: Sequence[TaskSpec]) -> ProcessSettings:
     return ProcessSettings(stack, cpu_limit=0, command=debugger)
 
 
-def _program_of(specs: Sequence[TaskSpec]) -> Program:
-    units = dict.fromkeys(Unit(spec.c, tuple(_defines(spec)), spec.include) for spec in specs)
+def _program_of(specs: Sequence[TaskSpec], macros: Sequence[str]) -> Program:
+    units = dict.fromkeys(Unit(spec.c, (*macros, *_defines(spec)), spec.include) for spec in specs)
     sanitizers = dict.fromkeys(name for spec in specs for name in spec.sanitize)
     libraries = dict.fromkeys(spec.library for spec in specs if spec.library is not None)
     functions = tuple(spec.c_function for spec in specs)

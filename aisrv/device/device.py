@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
     from aisrv.sensors.image.frame import FrameSource
+    from aisrv.xcore.probes import Probe
     from flash_server.chip.partitions import DataImage
     from flash_server.chip.storage import Storage
     from flash_server.client.cache import CacheCounters
@@ -213,6 +214,7 @@ async def open_device(
     device: Device | None = None
     try:
         with ExitStack() as files:
+            probes = _load_probes(board)
             user_tasks = _load_user_tasks(board, plan, files)
             graph = None if board.graph is None else files.enter_context(_load_graph(board.graph))
             pins = _load_pins(board, files, pins_vcd)
@@ -226,6 +228,8 @@ async def open_device(
             ) as node:
                 if tracer is not None:
                     files.enter_context(node.tracing(tracer))
+                if probes is not None:
+                    node.runtime.xscope.configure(probes)
                 factory = make_factory(board, node.runtime)
                 usb = None if board.usb_task is None else _firmware_bus(board, factory, user_tasks)
                 parts = DeviceParts.of(
@@ -292,6 +296,15 @@ async def _wait_connected(usb: "FirmwareBus", board: Board) -> None:
             board.usb_task,
             CONNECT_SECONDS,
         )
+
+
+def _load_probes(board: Board) -> "Sequence[Probe] | None":
+    """Read the probes of a board's config file of xscope; None without one. Raises BoardFileError."""
+    if board.xscope is None:
+        return None
+    from aisrv.board.xscope_file import read_xscope
+
+    return read_xscope(board.xscope).probes
 
 
 def _load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "Sequence[UserTask | CTask]":

@@ -241,7 +241,7 @@ def test_an_absolute_path_stays() -> None:
         (
             "[node]\nqqq = 2",
             "2: node.qqq: 'qqq' is not known here; "  # noqa: ISC004 - one text
-            "known are tiles, clock, reference, flash, device_time, memory",
+            "known are tiles, clock, reference, flash, device_time, xscope, memory",
         ),
         (
             '[[engines]]\n[[engines]]\n"are\\na" = 1',

@@ -14,6 +14,9 @@ from aisrv.board import Board, BoardError, EngineSpec, TaskSpec
 from aisrv.board.toml_file import read_board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
+from aisrv.xcore.core import Core
+from aisrv.xcore.probes import Probe, ProbeEvent, Value
+from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap
 from tests.support.c_programs import kept_programs, need_compiler
 from tests.support.paths import ROOT
@@ -238,3 +241,50 @@ async def test_a_fault_stops_the_device_with_the_place_in_c(tmp_path: Path) -> N
     with pytest.raises(ExceptionGroup) as failed:
         await run(in_c(tmp_path, "void task(void) { *(volatile int *)8 = 1; }"))
     assert "segmentation fault at 0x8, in task at task.c:4" in str(sole_error(failed.value, Trap))
+
+
+CONFIG = """<xSCOPEconfig ioMode="basic" enabled="true">
+  <Probe name="From C" type="CONTINUOUS" datatype="INT" units="mV" enabled="true"/>
+  <Probe name="From Python" type="CONTINUOUS" datatype="INT" units="mV" enabled="true"/>
+</xSCOPEconfig>"""
+TASKS = """
+from aisrv.xcore.xscope import xscope_int, xscope_number
+
+async def record():
+    xscope_int(xscope_number("From Python"), -7)
+"""
+
+
+class Probing(Tracer):
+    """Keeps what is recorded on probes."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, Value]] = []
+
+    def probed(
+        self, _core: Core | None, _tile: int, probe: Probe, _event: ProbeEvent, value: Value, _tick: int
+    ) -> None:
+        self.records.append((probe.name, value))
+
+
+async def test_tasks_of_a_board_record_on_the_probes_of_its_config_file(tmp_path: Path) -> None:
+    (tmp_path / "config.xscope").write_text(CONFIG)
+    (tmp_path / "tasks_with_probes.py").write_text(TASKS)
+    (tmp_path / "record.c").write_text("#include <xscope.h>\nvoid record(void) { xscope_int(FROM_C, -5); }\n")
+    (tmp_path / "board.toml").write_text(
+        '[node]\nxscope = "config.xscope"\n'
+        '[[tasks]]\nname = "record"\nc = ["record.c"]\ntile = 0\n'
+        '[[tasks]]\nname = "python"\ntask = "tasks_with_probes:record"\ntile = 0\n'
+    )
+    heard = Probing()
+    with trio.fail_after(30):
+        async with open_device(read_board(tmp_path / "board.toml"), runner=inline, tracer=heard):
+            await trio.testing.wait_all_tasks_blocked()
+    assert sorted(heard.records) == [("From C", -5), ("From Python", -7)]
+
+
+async def test_a_config_file_of_xscope_that_is_none_is_told(tmp_path: Path) -> None:
+    (tmp_path / "config.xscope").write_text("<xSCOPEconfig><Probe/></xSCOPEconfig>")
+    with pytest.raises(BoardError, match=r"config\.xscope:1: probe: name must be a name"):
+        async with open_device(Board(xscope=tmp_path / "config.xscope"), runner=inline):
+            pass

@@ -1,6 +1,7 @@
 """The checks of a board's pins and peripherals: each setting by its kind, and each signal on one pin."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
@@ -19,6 +20,7 @@ PARITIES: Final = ("none", "even", "odd")
 STIMULI: Final = (".vcd", ".csv")
 MOST_BAUD: Final = 25_000_000
 MOST_SPI_HZ: Final = 50_000_000
+_CLASS: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 LEVELS: Final = ("low", "high")
 
 
@@ -106,7 +108,7 @@ def _check_pin(number: int, pin: PinSpec) -> None:
 def _check_settings(number: int, spec: PeripheralSpec) -> None:
     kind = KINDS[spec.kind]
     for each in fields(spec):
-        given = getattr(spec, each.name) is not None and each.name not in ("name", "kind", "origin")
+        given = getattr(spec, each.name) is not None and each.name not in ("name", "kind", "folder", "origin")
         if given and each.name not in kind.settings:
             known = ", ".join(kind.settings) or "none"
             raise BoardError(
@@ -118,7 +120,7 @@ def _check_settings(number: int, spec: PeripheralSpec) -> None:
             raise BoardError(
                 f"{spec.name}: a peripheral of kind {spec.kind.value} needs {name}", "peripherals", number
             )
-    if spec.address is not None and spec.registers in ("gc2145", "sensor"):
+    if spec.address is not None and spec.registers not in (None, "generic", "memory"):
         raise BoardError(
             f"{spec.name}: registers {spec.registers} have an address of their own",
             *("peripherals", number, "address"),
@@ -143,7 +145,12 @@ def _check_spi_port(number: int, spec: PeripheralSpec, *, has_spi: bool, device_
 def _values(spec: PeripheralSpec) -> list[tuple[str, Any, bool, str]]:
     """Return the name, value and words of each setting, and whether the value is one that it may have."""
     return [
-        _among("registers", spec.registers, I2C_REGISTERS),
+        (
+            "registers",
+            spec.registers,
+            spec.registers in I2C_REGISTERS or _CLASS.fullmatch(spec.registers or "") is not None,
+            f"one of {', '.join(I2C_REGISTERS)}, or a class of yours as module:Class",
+        ),
         _among("speed", spec.speed, SPEEDS),
         _among("parity", spec.parity, PARITIES),
         _among("active", spec.active, LEVELS),

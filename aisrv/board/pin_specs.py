@@ -66,7 +66,8 @@ class PeripheralSpec:
     address: int | None = None
     """Address of an I2C target, seven bits. Default: that of its registers, or 0x10."""
     registers: str | None = None
-    """Registers of an I2C target: generic, gc2145, memory, or sensor, the board's. Default: `"generic"`."""
+    """Registers of an I2C target: generic, gc2145, memory, sensor, which is the board's, or `module:Class`.
+    Default: `"generic"`."""
     speed: str | None = None
     """Speed whose times an I2C target checks: standard, fast or fast-plus. Default: `"fast"`."""
     stretch: float | None = None
@@ -107,6 +108,8 @@ class PeripheralSpec:
     """Seconds that a button is pressed. Default: `0.1`."""
     bounces: tuple[int, ...] | None = None
     """Ticks of contact and gap in turn before a button's contact stays. Default: none."""
+    folder: Path | None = field(default=None, compare=False)
+    """Folder in which the module of its registers is looked for first."""
     origin: str = field(default="", compare=False)
     """Place of the table, for messages: `board.toml:9: peripherals[0]`."""
 

@@ -336,7 +336,7 @@ def _board(file: TomlFile) -> Board:
             changes |= {"usb_tile": tiles[0]} if tiles else {}
     if tables.peripherals is not None:
         changes["peripherals"] = tuple(
-            PeripheralSpec(**table.given(), origin=file.place(("peripherals", number)))
+            PeripheralSpec(**table.given(), folder=file.directory, origin=file.place(("peripherals", number)))
             for number, table in enumerate(tables.peripherals)
         )
     if tables.pins is not None:

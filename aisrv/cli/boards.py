@@ -34,6 +34,7 @@ def board_values(board: Board) -> dict[str, Any]:
         del values["sensor"]["origin"]
     for table in (*values["peripherals"], *values["pins"]):
         del table["origin"]
+        table.pop("folder", None)
     return {**values, "demand": _plan_values(board, plan_of(board))}
 
 

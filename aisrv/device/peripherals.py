@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from array import array
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, nullcontext
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -13,8 +13,10 @@ from msgspec import Struct
 
 from aisrv.board import Board, BoardError, PeripheralKind, PeripheralSpec
 from aisrv.board.pin_specs import signals_of
+from aisrv.device.own_registers import OwnRegisters
 from aisrv.values.regular_file import read_regular
 from aisrv.xcore.clock import TICKS_PER_SECOND
+from aisrv.xcore.port_map import pin_number
 from phy.pins.button import Button
 from phy.pins.i2c_memory import I2cMemory
 from phy.pins.i2c_target import SPEEDS, I2cTarget
@@ -68,6 +70,8 @@ class BoardPins(Struct, frozen=True):
     """The content of the input of each peripheral that has one."""
     outputs: Mapping[str, UartFile]
     """The file of each UART that has one."""
+    registers: Mapping[str, I2cDevice]
+    """The user's own registers of each I2C target that has some."""
     recording: Path | None = None
     """Where the levels of all pins are recorded, from the node's start on."""
 
@@ -76,7 +80,7 @@ class BoardPins(Struct, frozen=True):
         """Read the files of a board, and open those to be written. Raises BoardError."""
         stimuli: list[Stimulus | None] = []
         for number, pin in enumerate(board.pins):
-            names = (f"X{pin.tile}D{pin.port[3:]}" if pin.port[:1] == "X" else pin.port, pin.to)
+            names = (f"X{pin.tile}D{pin_number(pin.port):02}", pin.port, pin.to)
             try:
                 found = None if pin.stimulus is None else read_stimulus(pin.stimulus, pin.signal, names=names)
             except (StimulusError, OSError) as error:
@@ -84,7 +88,10 @@ class BoardPins(Struct, frozen=True):
             stimuli.append(found)
         inputs: dict[str, bytes | Sound] = {}
         outputs: dict[str, UartFile] = {}
+        registers: dict[str, I2cDevice] = {}
         for number, spec in enumerate(board.peripherals):
+            if ":" in (spec.registers or ""):
+                registers[spec.name] = OwnRegisters.load(number, spec)
             try:
                 if spec.input is not None:
                     is_sound = spec.kind is PeripheralKind.I2S_SOURCE
@@ -96,7 +103,7 @@ class BoardPins(Struct, frozen=True):
                 raise BoardError(
                     f"{spec.origin or spec.name}: {error}", "peripherals", number, "input"
                 ) from None
-        return cls(board, stimuli, inputs, outputs, recording)
+        return cls(board, stimuli, inputs, outputs, registers, recording)
 
     def names(self, node: Node) -> dict[str, Pin]:
         """Return the pin of each signal, as `sensor.scl`."""
@@ -115,8 +122,6 @@ class BoardPins(Struct, frozen=True):
             if stimulus is not None:
                 stimulus.drive(node.tiles[pin.tile].pin(pin.port), node.clock.ticks())
         with ExitStack() as ends:
-            if recording is not None:
-                ends.enter_context(recording)
             async with trio.open_nursery() as nursery:
                 if recording is not None:
                     nursery.start_soon(recording.run)
@@ -128,12 +133,14 @@ class BoardPins(Struct, frozen=True):
                         {name: node.tiles[pin.tile].pin(pin.port) for name, pin in pins.items()},
                         self.inputs.get(spec.name, b""),
                         self.outputs,
+                        self.registers,
                         parts,
                         ends,
                     )
                     found[spec.name] = each = _BUILDERS[spec.kind](place)
                     await nursery.start(each.run)
-                yield found
+                with nullcontext() if recording is None else recording:
+                    yield found
                 nursery.cancel_scope.cancel()
 
 
@@ -148,6 +155,7 @@ class _Place(Struct, frozen=True):
     pins: Mapping[str, Pin]
     input: bytes | Sound
     outputs: Mapping[str, UartFile]
+    registers: Mapping[str, I2cDevice]
     parts: DeviceParts
     ends: ExitStack
     """Runs what is to be done once the peripherals have ended."""
@@ -174,6 +182,8 @@ def _registers(place: _Place) -> I2cDevice:
     if spec.registers == "sensor":
         assert place.parts.registers is not None  # noqa: S101 - for the type checker
         return place.parts.registers
+    if spec.name in place.registers:
+        return place.registers[spec.name]
     if spec.registers == "memory":
         return I2cMemory(**address)
     if spec.registers in (None, "generic"):

@@ -6,8 +6,9 @@ from typing import Final
 import trio
 
 from aisrv.xcore.clock import TICKS_PER_SECOND
-from aisrv.xcore.pin import LOW, Pin, Pull, Z
+from aisrv.xcore.pin import HIGH, LOW, Pin, Z
 from phy.pins.driver import PinDriver
+from phy.pins.resistor import resistor
 
 
 class Button:
@@ -43,20 +44,20 @@ class Button:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Be pressed at the times, until cancelled."""
-        self._pin.pull = Pull.UP if self._active == LOW else Pull.DOWN
-        start = self._pin.runtime.clock.ticks()
-        task_status.started()
-        try:
-            for seconds in self._presses:
-                tick = start + round(seconds * TICKS_PER_SECOND)
-                await self._pin.until(tick)
-                self.press()
-                await self._pin.until(tick + round(self._hold * TICKS_PER_SECOND))
-                self.release()
-            await trio.sleep_forever()
-        finally:
-            self._pin.withdraw(self._driver)
-            self._pin.release(self._driver)
+        with resistor(self.name, HIGH if self._active == LOW else LOW, self._pin):
+            start = self._pin.runtime.clock.ticks()
+            task_status.started()
+            try:
+                for seconds in self._presses:
+                    tick = start + round(seconds * TICKS_PER_SECOND)
+                    await self._pin.until(tick)
+                    self.press()
+                    await self._pin.until(tick + round(self._hold * TICKS_PER_SECOND))
+                    self.release()
+                await trio.sleep_forever()
+            finally:
+                self._pin.withdraw(self._driver)
+                self._pin.release(self._driver)
 
     def press(self) -> None:
         """Press it from now on."""

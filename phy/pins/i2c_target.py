@@ -16,8 +16,9 @@ import trio
 from msgspec import Struct
 
 from aisrv.protocol.i2c import I2cDevice, I2cNak
-from aisrv.xcore.pin import LOW, Pin, Pull, Z
+from aisrv.xcore.pin import HIGH, LOW, Pin, Z
 from phy.pins.driver import PinDriver
+from phy.pins.resistor import resistor
 from phy.pins.violations import Violations
 from phy.pins.wires import Wires
 
@@ -102,9 +103,10 @@ class I2cTarget:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Answer on the pins until cancelled."""
-        for pin in self._pins:
-            pin.pull = Pull.UP
-        with Wires(*self._pins, spike=SPIKE_TICKS, on_spike=self._note_spike) as wires:
+        with (
+            resistor(self.name, HIGH, *self._pins),
+            Wires(*self._pins, spike=SPIKE_TICKS, on_spike=self._note_spike) as wires,
+        ):
             task_status.started()
             try:
                 while True:
@@ -223,9 +225,10 @@ class I2cTarget:
         self._drive_sda(Z if bit else LOW, tick)
 
     def _drive_sda(self, level: int, tick: int) -> None:
+        """Drive SDA from a tick on, which has passed where this machine is late."""
         sda = self._pins[_SDA]
-        sda.withdraw(self._driver)
-        sda.drive(level, self._driver, max(tick, sda.runtime.clock.ticks()))
+        sda.withdraw(self._driver, tick)
+        sda.drive(level, self._driver, tick)
 
     # Bytes.
 

@@ -52,16 +52,13 @@ class I2sSource:
         known = list(self._known_falls(slot.tick))
         bits = [sample >> bit & 1 for bit in range(self._width - 1, -1, -1)] + [LOW]
         self._check(slot.tick)
-        now = data.runtime.clock.ticks()
-        ticks = [max(tick, now) for tick in known]
-        if len(set(ticks)) == len(ticks):
-            data.drive_at(ticks, bits[: len(known)], self._driver)
+        data.drive_at(known, bits[: len(known)], self._driver)
         tick = known[-1] if known else slot.tick
         for bit in bits[len(known) :]:
             if lrclk.value(tick) != slot.level:
                 return
             tick = await bclk.edge(rising=False, after=tick)
-            data.drive(bit, self._driver, max(tick, data.runtime.clock.ticks()))
+            data.drive(bit, self._driver, tick)
 
     def _known_falls(self, tick: int) -> Iterator[int]:
         """Return the falling edges of the bit clock after a tick, as far as they are known and needed."""

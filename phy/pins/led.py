@@ -6,7 +6,8 @@ from typing import Final
 import trio
 
 from aisrv.xcore.clock import TICKS_PER_SECOND
-from aisrv.xcore.pin import HIGH, Pin, Pull
+from aisrv.xcore.pin import HIGH, LOW, Pin
+from phy.pins.resistor import resistor
 from phy.pins.wires import Wires
 
 logger = logging.getLogger(__name__)
@@ -27,8 +28,8 @@ class Led:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Follow the pin until cancelled."""
-        self._pin.pull = Pull.DOWN if self._active == HIGH else Pull.UP
-        with Wires(self._pin) as wires:
+        dark = LOW if self._active == HIGH else HIGH
+        with resistor(self.name, dark, self._pin), Wires(self._pin) as wires:
             self._show(self._pin.runtime.clock.ticks(), wires.levels[0])
             task_status.started()
             while True:

@@ -8,9 +8,10 @@ from typing import Final, NamedTuple, Protocol
 
 import trio
 
-from aisrv.xcore.pin import HIGH, Pin, Pull, Z
+from aisrv.xcore.pin import HIGH, Pin, Z
 from phy.pins.attention import Attention
 from phy.pins.driver import PinDriver
+from phy.pins.resistor import resistor
 from phy.pins.spi_mode import MODES, SpiMode
 from phy.pins.violations import Violations
 from phy.spi.signals.timing import RULES, Rule, TimingRules
@@ -104,8 +105,7 @@ class SpiTarget:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Answer on the pins until cancelled: a byte at a time, where the clock's future is known so far."""
         cs, clk, mosi, miso = self._pins
-        cs.pull = Pull.UP
-        with Attention(cs, clk, kept=(mosi,)) as attention:
+        with resistor(self.name, HIGH, cs), Attention(cs, clk, kept=(mosi,)) as attention:
             self._seen = self._clock.ticks()
             self._levels = [cs.value(self._seen), clk.value(self._seen)]
             if self._levels[0] != HIGH:
@@ -178,7 +178,7 @@ class SpiTarget:
 
     async def _deselect(self, tick: int) -> None:
         self._pins.miso.withdraw(self._driver, tick)
-        self._pins.miso.drive(Z, self._driver, max(tick, self._clock.ticks()))
+        self._pins.miso.drive(Z, self._driver, tick)
         self._is_selected, self._deselected_at = False, tick
         self._check(tick, Rule.CS_HOLD, self._edge, self._rules.cs_hold)
         if self._bits:
@@ -213,7 +213,7 @@ class SpiTarget:
         return self._out >> (_BITS - 1 - bits) & 1
 
     def _drive(self, tick: int) -> None:
-        self._pins.miso.drive(self._bit(self._bits), self._driver, max(tick, self._clock.ticks()))
+        self._pins.miso.drive(self._bit(self._bits), self._driver, tick)
 
     def _check(self, tick: int, rule: Rule, since: int | None, least: int) -> None:
         if since is not None:

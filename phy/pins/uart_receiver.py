@@ -6,7 +6,8 @@ from typing import Final
 import trio
 
 from aisrv.xcore.clock import TICKS_PER_SECOND
-from aisrv.xcore.pin import Pin, Pull
+from aisrv.xcore.pin import HIGH, Pin
+from phy.pins.resistor import resistor
 from phy.pins.uart_format import DEFAULT_FORMAT, Parity, UartFormat
 from phy.pins.violations import Violations
 from phy.pins.wires import Wires
@@ -37,8 +38,7 @@ class UartReceiver:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Receive until cancelled."""
-        self._pin.pull = Pull.UP
-        with Wires(self._pin) as wires:
+        with resistor(self.name, HIGH, self._pin), Wires(self._pin) as wires:
             task_status.started()
             while True:
                 change = await wires.change()

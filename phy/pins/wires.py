@@ -105,10 +105,8 @@ class Wires(ExitStack):
 
     async def _tell(self) -> Change:
         wire = min(self._waiting(), key=self._since.__getitem__)
-        if self._told % _KEEP_EVERY:
-            await trio.lowlevel.checkpoint_if_cancelled()
-        else:
-            await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()  # others run while it sleeps: it should not be late
+        if self._told % _KEEP_EVERY == 0:
             self._attention.keep(self._tick)
         self.levels[wire] = self._seen[wire]
         self._told += 1

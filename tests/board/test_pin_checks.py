@@ -92,6 +92,11 @@ WRONG = [
         "have an address of their own",
     ),
     (of_kind("i2c-target", 'registers = "sensor"'), "4: peripherals[0].registers", "the board has no sensor"),
+    (
+        of_kind("i2c-target", 'registers = "own"'),
+        "4: peripherals[0].registers",
+        "a class of yours as module:",
+    ),
     (of_kind("spi-port", ""), "1: peripherals[0]", "the board has no SPI port; add [spi]"),
     (
         "[node]\ndevice_time = true\n[spi]\n" + of_kind("spi-port", ""),

@@ -19,9 +19,10 @@ INSTRUCTIONS = {
     **dict.fromkeys(("zip", "unzip"), "xxs"),
     "crc32": "xss",
     **dict.fromkeys(("setsr", "clrsr", "ecallf", "ecallt", "elate"), "s"),
-    **dict.fromkeys(("in", "int", "inct", "getd", "testct", "testwct"), "dr"),
-    **dict.fromkeys(("out", "outt", "outct", "chkct", "setd"), "rs"),
-    **dict.fromkeys(("freer", "edu", "eeu"), "r"),
+    **dict.fromkeys(("in", "int", "inct", "getd", "testct", "testwct", "peek", "endin", "getts"), "dr"),
+    **dict.fromkeys(("out", "outt", "outct", "chkct", "setd", "setc", "setpsc", "settw", "setpt"), "rs"),
+    **dict.fromkeys(("freer", "edu", "eeu", "syncr", "clrpt"), "r"),
+    "outpw": "rss",
     "clre": "",
     "waiteu": "",
 }

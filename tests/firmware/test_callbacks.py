@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from aisrv.firmware.whole_program import TRAPPED, RunSettings
+from tests.firmware.verbs.test_ports import drives
 from tests.support.c_programs import run_c
 
 HEAD = """
@@ -324,3 +325,59 @@ def test_what_a_callback_prints_tells_its_core(tmp_path: Path, capfd: pytest.Cap
     }
     """
     assert _output(tmp_path, capfd, text) == "5 on core 1\n"
+
+
+def test_a_uart_receives_by_interrupts_of_a_port_and_a_timer(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = """
+    #include <xcore/port.h>
+    enum { BIT = 868 };
+    typedef struct {
+        port_t pin;
+        hwtimer_t timer;
+        unsigned bits, byte, count;
+        uint32_t time;
+        char text[3];
+    } uart_t;
+    DEFINE_INTERRUPT_CALLBACK(group, on_event, data) {
+        uart_t *uart = (uart_t *)data;
+        if (uart->bits == 0) {
+            uart->time = get_reference_time() + BIT / 2;
+            triggerable_set_trigger_enabled(uart->pin, 0);
+            port_clear_trigger_in(uart->pin);
+            hwtimer_set_trigger_time(uart->timer, uart->time);
+            triggerable_set_trigger_enabled(uart->timer, 1);
+        } else {
+            unsigned level = port_in(uart->pin);
+            if (uart->bits > 1) uart->byte = uart->byte >> 1 | level << 7;
+            uart->time += BIT;
+            hwtimer_set_trigger_time(uart->timer, uart->time);
+        }
+        if (uart->bits++ == 9) {
+            uart->text[uart->count++] = (char)uart->byte;
+            uart->bits = 0;
+            triggerable_set_trigger_enabled(uart->timer, 0);
+            port_set_trigger_in_equal(uart->pin, 0);
+            delay_ticks(BIT / 2);
+            triggerable_set_trigger_enabled(uart->pin, 1);
+        }
+    }
+    int main(void) {
+        uart_t uart = {.pin = XS1_PORT_1F, .timer = hwtimer_alloc()};
+        port_enable(uart.pin);
+        port_in(uart.pin);
+        port_set_trigger_in_equal(uart.pin, 0);
+        port_setup_interrupt_callback(uart.pin, &uart, INTERRUPT_CALLBACK(on_event));
+        triggerable_setup_interrupt_callback(uart.timer, &uart, INTERRUPT_CALLBACK(on_event));
+        triggerable_enable_trigger(uart.pin);
+        interrupt_unmask_all();
+        delay_ticks(30000);
+        printf("%u: %s\\n", uart.count, uart.text);
+        return 0;
+    }
+    """
+    frames = [bit for text in "Hi" for bit in (0, *(ord(text) >> place & 1 for place in range(8)), 1)]
+    changes = [(1000 + 868 * place, level) for place, level in enumerate(frames)]
+    assert run_c(tmp_path, HEAD + text, outside=[drives("1F", (0, 1), *changes)]) == 0
+    assert capfd.readouterr().out == "2: Hi\n"

@@ -17,6 +17,7 @@ from aisrv.firmware import xs3_assembler
 from aisrv.firmware.compiler import CompileError, Program, Unit, build
 from aisrv.firmware.whole_program import TRAPPED, RunSettings, run_whole_programs
 from aisrv.firmware.xs3_assembler import InstructionError, Rewriter
+from tests.firmware.verbs.test_ports import Watch, drives
 from tests.support.amounts import IN_FULL
 from tests.support.c_programs import need_compiler, run_c
 
@@ -286,6 +287,42 @@ def test_instructions_on_resources(tmp_path: Path, capfd: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_instructions_on_ports(tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str) -> None:
+    text = r"""
+    #include <xcore/clock.h>
+    #include <xcore/port.h>
+    int main(void) {
+        port_t out = XS1_PORT_1A, in = XS1_PORT_1B;
+        uint32_t time, data, bits, pins;
+        port_enable(in);
+        port_start_buffered(out, 8);
+        asm volatile("settw res[%0], 32" : : "r"(out));
+        asm volatile("outpw res[%0], %1, 4" : : "r"(out), "r"(0x5));
+        asm volatile("syncr res[%0]" : : "r"(out));
+        asm volatile("getts %0, res[%1]" : "=r"(time) : "r"(out));
+        asm volatile("setpt res[%0], %1" : : "r"(out), "r"(100));
+        asm volatile("setpsc res[%0], 2; out res[%0], %1" : : "r"(out), "r"(1));
+        asm volatile("syncr res[%0]" : : "r"(out));
+        asm volatile("peek %0, res[%1]" : "=r"(pins) : "r"(in));
+        asm volatile("in %0, res[%1]" : "=r"(data) : "r"(in));
+        printf("%u %u %u\n", time, pins, data);
+        port_start_buffered(in, 8);
+        delay_ticks(4);
+        asm volatile("endin %0, res[%1]" : "=r"(bits) : "r"(in));
+        printf("%d\n", bits < 8);
+        asm volatile("setc res[%0], %1" : : "r"(in), "n"(XS1_SETC_DRIVE_PULL_UP));
+        asm volatile("setpt res[%0], 5; clrpt res[%0]" : : "r"(in));
+        asm volatile("setd res[%0], %1" : : "r"(in), "r"(1));
+        return 0;
+    }
+    """
+    watch, wire = Watch("1A"), drives("1B", (0, 1))
+    assert run_c(tmp_path, text, compiler=compiler, outside=[watch, wire]) == 0
+    assert watch.waves["1A"] == [(1, 1), (2, 0), (3, 1), (4, 0), (100, 1), (101, 0)]
+    assert capfd.readouterr().out == "1 1 1\n1\n"
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_status_of_interrupts_and_events(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str
 ) -> None:
@@ -348,7 +385,7 @@ def test_exceptions_name_their_line(
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize(
     ("instruction", "name"),
-    [("bau %0", "bau"), ("ldw %0, %0[1]", "ldw"), ("add %0, %0, 1", "add"), ("setc res[%0], 8", "setc")],
+    [("bau %0", "bau"), ("ldw %0, %0[1]", "ldw"), ("add %0, %0, 1", "add"), ("setclk res[%0], 8", "setclk")],
 )
 def test_other_instructions_are_named_with_their_place(
     tmp_path: Path, compiler: str, instruction: str, name: str

@@ -2,6 +2,7 @@
 #include <xcore/chanend.h>
 #include <xcore/hwtimer.h>
 #include <xcore/interrupt.h>
+#include <xcore/port.h>
 #include <xcore/triggerable.h>
 
 #include "runtime.h"
@@ -77,6 +78,9 @@ void triggerable_setup_interrupt_callback(resource_t resource, void *data, inter
 }
 void chanend_setup_interrupt_callback(chanend_t c, void *data, interrupt_callback_t callback) {
     triggerable_setup_interrupt_callback(c, data, callback);
+}
+void port_setup_interrupt_callback(port_t p, void *data, interrupt_callback_t callback) {
+    triggerable_setup_interrupt_callback(p, data, callback);
 }
 void hwtimer_setup_interrupt_callback(hwtimer_t t, uint32_t time, void *data, interrupt_callback_t callback) {
     hwtimer_set_trigger_time(t, time);

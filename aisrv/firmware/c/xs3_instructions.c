@@ -5,6 +5,7 @@
 #include <xcore/hwtimer.h>
 #include <xcore/interrupt.h>
 #include <xcore/lock.h>
+#include <xcore/port.h>
 #include <xcore/triggerable.h>
 
 #include "interrupts.h"
@@ -106,7 +107,16 @@ static unsigned type_of(resource_t resource) { return resource & 0xFF; }
 void xa_in(void) {
     resource_t resource = operand(1);
     switch (type_of(resource)) {
-    case XS1_RES_TYPE_TIMER: xa_op[0] = hwtimer_get_time(resource); break;
+    case XS1_RES_TYPE_PORT: {
+        uint32_t data = port_in(resource);
+        xa_op[0] = data;
+        break;
+    }
+    case XS1_RES_TYPE_TIMER: {
+        uint32_t time = hwtimer_get_time(resource);
+        xa_op[0] = time;
+        break;
+    }
     case XS1_RES_TYPE_LOCK:
         lock_acquire(resource);
         xa_op[0] = resource;
@@ -118,10 +128,10 @@ void xa_in(void) {
     }
 }
 void xa_out(void) {
-    if (type_of(operand(0)) == XS1_RES_TYPE_LOCK) {
-        lock_release(operand(0));
-    } else {
-        chanend_out_word(operand(0), operand(1));
+    switch (type_of(operand(0))) {
+    case XS1_RES_TYPE_PORT: port_out(operand(0), operand(1)); break;
+    case XS1_RES_TYPE_LOCK: lock_release(operand(0)); break;
+    default: chanend_out_word(operand(0), operand(1));
     }
 }
 void xa_int(void) {
@@ -144,10 +154,10 @@ void xa_testwct(void) {
     xa_op[0] = place;
 }
 void xa_setd(void) {
-    if (type_of(operand(0)) == XS1_RES_TYPE_TIMER) {
-        hwtimer_set_trigger_time(operand(0), operand(1));
-    } else {
-        chanend_set_dest(operand(0), operand(1));
+    switch (type_of(operand(0))) {
+    case XS1_RES_TYPE_PORT: port_set_trigger_value(operand(0), operand(1)); break;
+    case XS1_RES_TYPE_TIMER: hwtimer_set_trigger_time(operand(0), operand(1)); break;
+    default: chanend_set_dest(operand(0), operand(1));
     }
 }
 void xa_getd(void) {
@@ -160,6 +170,28 @@ void xa_freer(void) {
     case XS1_RES_TYPE_LOCK: lock_free(operand(0)); break;
     default: chanend_free(operand(0));
     }
+}
+
+/* Ports. */
+
+void xa_setc(void) { port_write_control_word(operand(0), operand(1)); }
+void xa_settw(void) { port_set_transfer_width(operand(0), operand(1)); }
+void xa_setpsc(void) { port_set_shift_count(operand(0), operand(1)); }
+void xa_setpt(void) { port_set_trigger_time(operand(0), operand(1)); }
+void xa_clrpt(void) { port_clear_trigger_time(operand(0)); }
+void xa_outpw(void) { port_out_part_word(operand(0), operand(1), operand(2)); }
+void xa_syncr(void) { port_sync(operand(0)); }
+void xa_getts(void) {
+    uint32_t time = port_get_trigger_time(operand(1));
+    xa_op[0] = time;
+}
+void xa_endin(void) {
+    uint32_t bits = (uint32_t)port_endin(operand(1));
+    xa_op[0] = bits;
+}
+void xa_peek(void) {
+    uint32_t pins = port_peek(operand(1));
+    xa_op[0] = pins;
 }
 
 /* Events. */

@@ -3,6 +3,7 @@
 #define AISRV_XCORE_PORT_H
 
 #include <xcore/clock.h>
+#include <xcore/triggerable.h>
 
 typedef resource_t port_t;
 
@@ -78,6 +79,7 @@ void port_sync(port_t p);
 void port_set_shift_count(port_t p, uint32_t bits);
 /* Output the lowest bits of a word. */
 void port_out_part_word(port_t p, uint32_t data, uint32_t bits);
+void port_setup_interrupt_callback(port_t p, void *data, interrupt_callback_t callback);
 /* Whether a counter's value comes after another, within half its range. */
 int port_time_after(port_timestamp_t a, port_timestamp_t b);
 XC_END
@@ -88,6 +90,5 @@ XC_MISSING(port_set_slave, "C tasks have no ready signals yet")
 XC_MISSING(port_set_no_ready, "C tasks have no ready signals yet")
 XC_MISSING(port_set_ready_strobed, "C tasks have no ready signals yet")
 XC_MISSING(port_set_ready_handshake, "C tasks have no ready signals yet")
-XC_MISSING(port_setup_interrupt_callback, "use triggerable_setup_interrupt_callback")
 
 #endif

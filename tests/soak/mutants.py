@@ -50,6 +50,9 @@ _ENDS: Final = (
 )
 """The tests of channel ends."""
 
+_PORTS: Final = ("port", "clockblock", "edges", "port_against_oracle", "timed_port")
+"""The tests of ports."""
+
 TARGETS: Final = {
     "storage": Target("flash_server/chip/storage.py", ("tests/flash_server/chip/test_storage.py",)),
     "programmer": Target("flash_server/chip/programmer.py", ("tests/flash_server/chip/test_serprog.py",)),
@@ -74,6 +77,11 @@ TARGETS: Final = {
         *("select", "select_on_call", "xcore_statistics", "report", "node_deadlock", "tile_resource_rules"),
         "runtime_fairness",
     ),
+    "port": _substrate("port", *_PORTS),
+    "port_input": _substrate("port_input", *_PORTS),
+    "port_output": _substrate("port_output", *_PORTS),
+    "clockblock": _substrate("clockblock", *_PORTS),
+    "pin": _substrate("pin", "pin", "pins", "wire", *_PORTS),
     "array": _substrate("array", "array", "trace_runs", "xcore_against_oracle"),
 }
 SECONDS: Final = 180

@@ -491,6 +491,29 @@ async def test_what_is_left_is_input_at_the_end() -> None:
 
 
 @simulated
+async def test_after_a_part_of_a_word_the_next_one_is_whole() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        p.clock.start()
+        times = []
+        for word in (p.in_, partial(p.in_part_word, 3), p.in_, p.in_):
+            await word()
+            times.append(p.get_trigger_time())
+        assert times == [7, 10, 18, 26]
+
+
+@simulated
+async def test_a_buffer_that_is_cleared_begins_anew() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        p.clock.start()
+        await p.pins[0].until(128)
+        p.clear_buffer()  # after the 13th sample
+        await p.in_()
+        assert p.get_trigger_time() == 20
+
+
+@simulated
 async def test_a_wide_port_leaves_its_pins_to_narrower_ones() -> None:
     async with open_node() as node:
         tile = node.tiles[0]

@@ -8,13 +8,14 @@ those who measure what comes of them in the same tick.
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.firmware.pyxsim.sim_thread import Changes, Check, SimThread, Until, Xsi
+from aisrv.firmware.pyxsim.sim_thread import Changes, Check, NextTick, SimThread, Until, Xsi
 from aisrv.firmware.pyxsim.testers import TestError
 from aisrv.xcore.clock import TICKS_PER_SECOND
 from aisrv.xcore.node import Node
@@ -24,6 +25,8 @@ from aisrv.xcore.port_map import PORT_PINS
 Checker = SimThread | tuple[Any, ...]
 """A checker, or one with the arguments of its `run`."""
 
+_CLOCKS_IN_TICK: Final = 5
+"""How often in a tick a checker goes on whose function holds: xsim asks at each clock of the cores."""
 _AHEAD: Final = 100_000
 """Ticks that are looked ahead at once where nothing else is to come."""
 _ROUNDING: Final = 1e-6
@@ -52,6 +55,7 @@ class Bench:
         self._time = 0.0
         self._has_acted = False
         self._since: dict[Xsi, int] = {}
+        self._checked: Counter[Xsi] = Counter()
         self._heard = trio.Event()
 
     # Signals, for the checkers.
@@ -128,6 +132,7 @@ class Bench:
                 self._enter(self._clock.ticks())
                 if (ready := self._find_ready(threads)) is not None:
                     self._has_acted = True
+                    self._checked[ready] += isinstance(ready.waits_for, Check)
                     ready.resume()
                     self._since[ready] = self._tick
                 elif time.monotonic() > give_up:
@@ -146,6 +151,7 @@ class Bench:
         if tick != self._tick:
             self._tick = tick
             self._has_acted = False
+            self._checked.clear()
 
     def _find_ready(self, threads: Sequence[Xsi]) -> Xsi | None:
         """Return the thread that goes on next at this tick.
@@ -180,12 +186,15 @@ class Bench:
             return any(
                 thread.state_of(port) != before for port, before in zip(wait.ports, wait.before, strict=True)
             )
-        return isinstance(wait, Check) and self._tick > self._since[thread] and bool(wait.holds())
+        if isinstance(wait, Check):
+            return self._checked[thread] < _CLOCKS_IN_TICK and bool(wait.holds())
+        return isinstance(wait, NextTick) and self._tick > self._since[thread]
 
     async def _sleep(self, threads: Sequence[Xsi]) -> bool:
         """Sleep until a thread may be ready; return False where nothing can ever happen."""
         waits = [thread.waits_for for thread in threads]
         ticks = [self._tick_of(wait.time) for wait in waits if isinstance(wait, Until)]
+        ticks += [self._tick + 1 for wait in waits if isinstance(wait, NextTick)]
         for port in {port for wait in waits if isinstance(wait, Changes) for port in wait.ports}:
             events = (pin.next_event(self._tick) for pin in self.pins_of(port))
             ticks += [event for event in events if event is not None]

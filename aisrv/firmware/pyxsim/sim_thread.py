@@ -31,7 +31,11 @@ class Check(Struct, frozen=True):
     holds: Callable[[], object]
 
 
-Wait = Until | Changes | Check
+class NextTick(Struct, frozen=True):
+    """A thread waits for the next tick."""
+
+
+Wait = Until | Changes | Check | NextTick
 
 
 class Signals(Protocol):
@@ -73,7 +77,7 @@ class SimThread:
 
     def wait_for_next_cycle(self) -> None:
         """Wait until the next tick."""
-        self.xsi.wait_for(Check(lambda: True))
+        self.xsi.wait_for(NextTick())
 
 
 class _Ended(BaseException):

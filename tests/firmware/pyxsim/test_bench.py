@@ -225,7 +225,7 @@ async def test_a_function_is_asked_at_each_tick_as_far_as_nothing_happens() -> N
         checker = Checker(run)
         await bench_of(node, checker)
     assert checker.told == [5, 500_000]
-    assert asked[:5] == [1, 2, 3, 4, 5]
+    assert asked[:6] == [0, 1, 2, 3, 4, 5]
 
 
 @simulated

@@ -36,6 +36,10 @@ typedef uint32_t resource_t;
 #define XS1_RES_TYPE_LOCK 5
 #define XS1_RES_TYPE_CLKBLK 6
 
+/* Bits of a core's status register: whether it takes events, and interrupts. */
+#define XS1_SR_EEBLE_MASK 0x1
+#define XS1_SR_IEBLE_MASK 0x2
+
 #define XS1_TIMER_HZ 100000000
 #define XS1_TIMER_KHZ 100000
 #define XS1_TIMER_MHZ 100

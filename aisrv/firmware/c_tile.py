@@ -49,6 +49,9 @@ from phy.usb.firmware_bus import FirmwareBus
 F = TypeVar("F")
 logger = logging.getLogger(__name__)
 
+_TICKS_TO_DRIVE: Final = 2
+"""To the next edge of the reference clock, and the tick that follows it."""
+
 
 class _Coroutine:
     """One of the program's coroutines, which a core performs the verbs of."""
@@ -208,6 +211,12 @@ class CTile:
             return  # the case has taken its time
         if core is not None and clock.is_virtual and (step := core.poll.step(clock.ticks())):
             await trio.sleep_until(clock.deadline(clock.ticks() + step))
+
+    async def let_drive(self) -> None:
+        """Let an output of this tick be on its pins, before the port is taken away, as code takes no time."""
+        if not self._has_turns:
+            clock = self.tile.runtime.clock
+            await trio.sleep_until(clock.deadline(clock.ticks() + _TICKS_TO_DRIVE))
 
     async def poll_pins(self, port: Port) -> None:
         """Let time pass, until the pins change, for a core that looks at a port in a loop."""

@@ -45,6 +45,7 @@ CFLAGS: Final = (
     "limits.h",
     "-D_ISOC11_SOURCE",
     "-D__XC_HOST__",
+    "-funsigned-char",
     f"-I{INCLUDE}",
     "-g",
     "-fno-pic",

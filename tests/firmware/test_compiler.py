@@ -126,6 +126,11 @@ def test_pointers_fit_words(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     assert capfd.readouterr().out == "\n"
 
 
+def test_a_char_has_no_sign(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run_c(tmp_path, 'int main(void) { char c = 0xff; printf("0x%02x\\n", c); return 0; }')
+    assert capfd.readouterr().out == "0xff\n"
+
+
 @pytest.mark.parametrize("name", ["gcc", "clang"])
 def test_the_runtime_has_no_warnings(name: str, tmp_path: Path) -> None:
     from aisrv.firmware.records import header

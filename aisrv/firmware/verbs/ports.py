@@ -57,8 +57,17 @@ async def _start_buffered(tile: ProgramTile, request: Request) -> Answer:
 
 
 async def _disable(tile: ProgramTile, request: Request) -> Answer:
-    tile.port(request.a, request.verb).disable()
+    port = tile.port(request.a, request.verb)
+    await tile.let_drive()
+    port.disable()
     tile.forget(request.a)
+    return DONE
+
+
+async def _reset(tile: ProgramTile, request: Request) -> Answer:
+    port = tile.port(request.a, request.verb)
+    await tile.let_drive()
+    port.reset()
     return DONE
 
 
@@ -86,7 +95,7 @@ async def _peek(tile: ProgramTile, request: Request) -> Answer:
 
 PORTS: Final[Mapping[Verb, Handler]] = {
     Verb.PORT_ENABLE: _enable,
-    Verb.PORT_RESET: _sets(lambda port: port.reset()),
+    Verb.PORT_RESET: _reset,
     Verb.PORT_DISABLE: _disable,
     Verb.PORT_START_BUFFERED: _start_buffered,
     Verb.PORT_SET_TRANSFER_WIDTH: _sets_value(lambda port, width: port.set_transfer_width(width)),

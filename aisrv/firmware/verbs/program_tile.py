@@ -97,6 +97,9 @@ class ProgramTile(Protocol):
     async def poll(self) -> None:
         """Let time pass for a core that reads the clock in a loop."""
 
+    async def let_drive(self) -> None:
+        """Let an output of this tick be on its pins, before the port is taken away, as code takes no time."""
+
     async def poll_pins(self, port: Port) -> None:
         """Let time pass, until the pins change, for a core that looks at a port in a loop."""
 

@@ -54,7 +54,7 @@ CFLAGS: Final = (
     "-fno-optimize-sibling-calls",
 )
 """Options of each file, but the standard of its language."""
-LDFLAGS: Final = ("-no-pie", "-Wl,--wrap=main", "-Wl,-z,noexecstack")
+LDFLAGS: Final = ("-no-pie", "-Wl,--wrap=main", "-Wl,--wrap=_Exit", "-Wl,-z,noexecstack")
 CHECKS: Final = ("-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
 """Checks of the compiler in the user's code, each a trap of its core."""
 MAINS: Final = ("main", "main_tile0", "main_tile1")

@@ -513,3 +513,10 @@ def test_a_run_keeps_to_one_processor_and_gives_the_others_back(
     run_c(tmp_path, text, RunSettings(is_live=True))
     assert capfd.readouterr().out == f"1\n{len(allowed)}\n"
     assert os.sched_getaffinity(0) == allowed
+
+
+def test_what_was_printed_is_out_as_a_program_exits_at_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_c(tmp_path, 'int main(void) { printf("last words"); _Exit(3); }') == 3
+    assert capfd.readouterr().out == "last words"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aisrv.device.pin_task import PinTask
     from aisrv.firmware.compiler import Program
     from aisrv.firmware.tile_process import ProcessSettings
+    from aisrv.firmware.whole_program import Outside
     from aisrv.xcore.trace import Tracer
 
 NOT_COMPILED: Final = 2
@@ -186,6 +187,7 @@ def run(
     Examples:
       aisrv firmware run blink.c
       aisrv firmware run --pins blink_pins:button --pins blink_pins:lamp blink.c
+      aisrv firmware run --pins-vcd pins.vcd blink.c
       aisrv firmware run --define RATE=16000 --include api main.c audio.c
       aisrv firmware run --sanitize address main.c
       aisrv firmware run --gdb 0 main.c
@@ -223,12 +225,22 @@ def run(
             host_data=b"" if xscope.xscope_in is None else read_regular(xscope.xscope_in),
         )
         tracers = partial(_open_tracers, trace, run, xscope)
-        code = run_whole_programs(programs, settings, tracers, wired)
+        outside: list[Outside] = [*_recorders(trace), *wired]
+        code = run_whole_programs(programs, settings, tracers, outside)
     except CompileError as error:
         raise _NotCompiled(str(error)) from None
     except (FirmwareError, XcoreError, BoardFileError) as error:
         raise click.ClickException("\n".join((str(error), *getattr(error, "__notes__", ())))) from None
     raise SystemExit(code)
+
+
+def _recorders(options: TraceOptions) -> "list[Outside]":
+    """Return what records the pins, where that is wanted."""
+    if options.pins_vcd is None:
+        return []
+    from phy.pins.vcd import record_pins
+
+    return [partial(record_pins, options.pins_vcd)]
 
 
 def _pin_tasks(names: Sequence[str], folder: Path) -> "list[PinTask]":

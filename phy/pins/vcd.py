@@ -94,3 +94,12 @@ class PinsVcd(VcdRecording):
         if changes:
             self._levels[pin] = changes[-1][1]
         return changes
+
+
+async def record_pins(
+    path: Path, node: Node, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Record the pins of a node that begins, until cancelled. Raises OSError."""
+    with PinsVcd(path, node) as recording:
+        task_status.started()
+        await recording.run()

@@ -255,3 +255,25 @@ def test_a_function_on_pins_that_is_not_there(name: str, reason: str) -> None:
     done = run_process([*AISRV, "firmware", "run", "examples/firmware/blink.c", "--pins", name], cwd=ROOT)
     assert done.returncode == 2
     assert reason in done.stderr
+
+
+def test_pins_are_recorded_from_the_start(tmp_path: Path) -> None:
+    text = (
+        "#include <xcore/port.h>\n#include <xcore/hwtimer.h>\n"
+        "int main(void) { port_enable(XS1_PORT_1A); port_out(XS1_PORT_1A, 1); port_sync(XS1_PORT_1A);"
+        " hwtimer_t t = hwtimer_alloc(); hwtimer_delay(t, 100000); port_out(XS1_PORT_1A, 0);"
+        " port_sync(XS1_PORT_1A); hwtimer_free(t); return 0; }"
+    )
+    path = tmp_path / "pins.vcd"
+    done = run_process([*AISRV, "firmware", "run", "--pins-vcd", path, source(tmp_path, text)], check=True)
+    assert done.stderr == ""
+    code = path.read_text().partition(" X0D00 ")[0].rpartition(" ")[2]
+    times, levels, now = [], [], 0
+    for word in path.read_text().partition("$dumpvars")[2].split():
+        if word.startswith("#"):
+            now = int(word[1:])
+        elif word in (f"0{code}", f"1{code}"):
+            times.append(now)
+            levels.append(word[0])
+    assert levels == ["1", "0"]
+    assert 1_000_000 <= times[1] - times[0] <= 1_000_100  # a millisecond, and a few ticks of the verbs

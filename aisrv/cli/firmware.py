@@ -13,7 +13,7 @@ import click
 
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.trace import TraceOptions, open_trace, trace_options
-from aisrv.terminal.file_types import FILE, NEW_FILE
+from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.require_linux import require_linux
 
@@ -127,11 +127,6 @@ class XscopeOptions:
         type=FILE,
         help="Config file of the probes, such as config.xscope; its macros are defined in the sources.",
     )
-    xscope: Path | None = option(
-        "--xscope",
-        type=NEW_FILE,
-        help="Record what programs send on probes in this file: VCD if it ends in .vcd, else JSON lines.",
-    )
     xscope_in: Path | None = option(
         "--xscope-in", type=FILE, help="File that the host sends to xscope_data_from_host."
     )
@@ -161,7 +156,7 @@ def firmware() -> None:
 )
 @option_group("compiler", CompilerOptions)
 @option_group("run", RunOptions)
-@option_group("xscope", XscopeOptions)
+@option_group("probes", XscopeOptions)
 @trace_options
 @verbose_option
 def run(
@@ -170,7 +165,7 @@ def run(
     pins: Sequence[str],
     compiler: CompilerOptions,
     run: RunOptions,
-    xscope: XscopeOptions,
+    probes: XscopeOptions,
     trace: TraceOptions,
     verbose: int,
 ) -> None:
@@ -208,7 +203,7 @@ def run(
     if run.gdb is not None:
         signal.signal(signal.SIGINT, lambda _number, _frame: None)  # it is the debugger's
     try:
-        config = None if xscope.xscope_config is None else read_xscope(xscope.xscope_config)
+        config = None if probes.xscope_config is None else read_xscope(probes.xscope_config)
         macros = () if config is None else config.defines
         programs = {0: build(_program(files, compiler, macros))}
         if tile1:
@@ -222,9 +217,9 @@ def run(
             stops_at_trap=run.on_trap == "stop",
             takes_chip_time=run.device_time,
             probes=None if config is None else config.probes,
-            host_data=b"" if xscope.xscope_in is None else read_regular(xscope.xscope_in),
+            host_data=b"" if probes.xscope_in is None else read_regular(probes.xscope_in),
         )
-        tracers = partial(_open_tracers, trace, run, xscope)
+        tracers = partial(_open_tracers, trace, run)
         outside: list[Outside] = [*_recorders(trace), *wired]
         code = run_whole_programs(programs, settings, tracers, outside)
     except CompileError as error:
@@ -275,17 +270,15 @@ def _process(run: RunOptions, tile: int) -> "ProcessSettings":
 
 
 @asynccontextmanager
-async def _open_tracers(
-    options: TraceOptions, run: RunOptions, xscope: XscopeOptions
-) -> AsyncIterator[Sequence["Tracer"]]:
+async def _open_tracers(options: TraceOptions, run: RunOptions) -> AsyncIterator[Sequence["Tracer"]]:
     with ExitStack() as stack:
         tracers: list[Tracer] = []
         if (recording := stack.enter_context(open_trace(options, in_ticks=run.device_time))) is not None:
             tracers.append(recording.tracer("chip", device_time=run.device_time))
-        if xscope.xscope is not None:
+        if options.xscope is not None:
             from aisrv.monitor.xscope_recording import open_xscope
 
-            tracers.append(stack.enter_context(open_xscope(xscope.xscope)).tracer)
+            tracers.append(stack.enter_context(open_xscope(options.xscope)).tracer)
         yield tracers
 
 

@@ -17,7 +17,14 @@ from aisrv.attach.usbip.server import BusPlace, UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
-from aisrv.cli.options.trace import TraceOptions, keep_written, open_trace, trace_ports, tracers_of
+from aisrv.cli.options.trace import (
+    TraceOptions,
+    keep_written,
+    open_trace,
+    recorded_probes,
+    trace_ports,
+    tracers_of,
+)
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
 from aisrv.cli.options.web import WebOptions, serve_page
 from aisrv.device.device import Device, ModelRefused, open_devices
@@ -205,6 +212,7 @@ async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterato
             open_trace(devices.trace, in_ticks=all(board.device_time for board in devices.boards))
         )
         tracers = tracers_of(recording, devices.boards)
+        tracers = stack.enter_context(recorded_probes(tracers, devices.trace.xscope, len(devices.boards)))
         running = await stack.enter_async_context(_load_devices(devices, workers, tracers))
         chips = [
             (chip, partial(device.reload_flash, number))

@@ -45,7 +45,7 @@ class XscopeLines(Tracer):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = path.open("w", encoding="ascii")
+        self._file = path.open("w", encoding="ascii", buffering=1)  # a line at a time
         self._is_recording = True
 
     @property

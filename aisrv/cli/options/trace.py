@@ -16,7 +16,7 @@ from aisrv.device.device import Device
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.values.settings.size_option import SIZE
-from aisrv.xcore.trace import Tracer
+from aisrv.xcore.trace import Tracer, fan_out
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
@@ -58,6 +58,13 @@ class TraceOptions:
         "--pins-vcd",
         type=NEW_FILE,
         help="Record the pins of the first device in this file, for GTKWave and sigrok.",
+    )
+
+    xscope: Path | None = option(
+        "--xscope",
+        type=NEW_FILE,
+        help="Record what the first device's tasks send on probes of xscope in this file: VCD if its name "
+        "ends in .vcd, else lines of JSON.",
     )
 
     def check(self) -> None:
@@ -103,6 +110,22 @@ async def keep_written(recording: "TraceRecording | None") -> AsyncIterator[None
         nursery.start_soon(recording.keep_flushed)
         yield
         nursery.cancel_scope.cancel()
+
+
+@contextmanager
+def recorded_probes(tracers: Sequence[Tracer], path: Path | None, devices: int) -> Iterator[Sequence[Tracer]]:
+    """Record the probes of the first of so many devices in a file, too; None leaves their `tracers` alone.
+
+    Raises OSError.
+    """
+    if path is None:
+        yield tracers
+        return
+    from aisrv.monitor.xscope_recording import open_xscope
+
+    with open_xscope(path) as recording:
+        first = fan_out([*tracers[:1], recording.tracer]) or recording.tracer
+        yield [first, *(tracers[1:] or [Tracer() for _ in range(devices - 1)])]
 
 
 def tracers_of(recording: "TraceRecording | None", boards: Sequence[Board]) -> Sequence[Tracer]:

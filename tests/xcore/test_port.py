@@ -491,6 +491,52 @@ async def test_what_is_left_is_input_at_the_end() -> None:
 
 
 @simulated
+async def test_a_time_cuts_off_what_is_still_shifted() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        p.clock.start()
+        await p.out(0b01010101)  # driven from counter 1 on
+        await p.out_at_time(4, 0b11000001)
+        levels = [p.pins[0].level(10 * counter) for counter in range(1, 14)]
+        assert levels == [1, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1]
+
+
+@simulated
+async def test_a_time_that_is_cleared_lets_the_word_go() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        p.clock.start()
+        await p.out_at_time(100, 0b11111111)
+        p.clear_trigger_time()
+        assert (p.pins[0].level(9), p.pins[0].level(10)) == (2, 1)
+        await p.sync()
+        assert node.clock.ticks() == 90
+
+
+@simulated
+async def test_an_output_without_a_word_at_its_time_becomes_an_input() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5))
+        p.clock.start()
+        await p.out(1)
+        await p.set_trigger_time(5)
+        p.clear_buffer()
+        assert (p.pins[0].level(49), p.pins[0].level(50)) == (1, 2)
+
+
+@simulated
+async def test_an_output_after_a_cancelled_input_drives_on() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        p.clock.start()
+        await p.out(0b11111111)
+        with trio.move_on_after(2e-7):
+            await p.in_()
+        await p.out(0b00000001)
+        assert [p.pins[0].level(10 * counter) for counter in (8, 9, 10, 30)] == [1, 1, 0, 0]
+
+
+@simulated
 async def test_after_a_part_of_a_word_the_next_one_is_whole() -> None:
     async with open_node() as node:
         p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)

@@ -40,6 +40,7 @@ from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.kernels.backends.numpy.test_backend import CONVOLUTIONS, PICTURES, POOLS, WIDE, resized
 from tests.support import mlperf_tiny, tflite_micro_models
+from tests.support.amounts import amount
 from tests.support.models import random_int8
 from tests.support.native import library, native
 from tests.support.network_runs import run_network
@@ -138,7 +139,8 @@ def convolution(draw: Draw, batch: int, size: tuple[int, int], taps: tuple[int, 
     return Case(BuiltinOperator.CONV_2D, params)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@pytest.mark.in_full
+@settings(max_examples=amount(2000, every_day=60), deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 1 << 16),
     batch=st.integers(1, 2),

@@ -59,7 +59,12 @@ ALL: Final = (
     Mutant("int16.h", "((int64_t)1 << (right - 1))) >> right", "0) >> right", f"{INT16} and softmax"),
     Mutant("kernels.c", "- (value < 0)) >>", ") >>", INT16),
     Mutant("kernels.c", "smaller(pixel, end - pixels)", "pixel", "tiles_of_all_sizes or (int16 and conv2d)"),
-    Mutant("kernels.c", "(middle * x + half) >> 31", "(middle * x) >> 31", f"{INT8} and softmax"),
+    Mutant(
+        "kernels.c",
+        "for (int i = 0; i < 3; i++) x +=",
+        "for (int i = 0; i < 1; i++) x +=",
+        f"{INT8} and softmax",
+    ),
     Mutant("kernels.c", "row < 0 || row >= step->height", "row < 0 || row > step->height", "borders"),
     Mutant("lanes/plain.h", "sum < 0 ? -(taps / 2) : taps / 2", "taps / 2", f"{INT16} and avg_pool"),
     Mutant("lanes/plain.h", "most = INT16_MIN", "most = 0", f"{INT16} and max_pool"),
@@ -68,7 +73,7 @@ ALL: Final = (
 
 LANES: Final = (
     Mutant("convolution.h", "totals[i] += words[i]", "totals[i] = words[i]", INT16),
-    Mutant("convolution.h", "segment += 2 * *piece++", "segment += 2 * *piece", INT16),
+    Mutant("convolution.h", "segment + 2 * *piece, pixels", "segment + 2, pixels", INT16),
     Mutant("convolution.h", "weights += 64 * blocks * NAME(PARTS)", "weights += 64 * NAME(PARTS)", INT16),
     Mutant("convolution.h", "NAME(narrow)(y), step->low", "NAME(narrow)(y), 0", INT16),
     Mutant("elements.h", "NAME(rescale)(b[r], &second)", "NAME(rescale)(b[r], &first)", f"{INT16} and add"),

@@ -17,8 +17,8 @@
 #endif
 
 enum { MOST_HELPERS = 63 };
-enum { SPINS = 2000, LOOKS_PER_CLOCK = 32, AWAKE_NS = 50000 };
-enum { RESTS_PER_WAIT = 32 };
+enum { SPINS = 256, LOOKS_PER_CLOCK = 32, AWAKE_NS = 50000 };
+enum { LOST_NS = 200000, RESTS_PER_WAIT = 32 };
 enum { COPIES_PER_THREAD = 4, WORTH_WAKING = 64 }; /* pieces */
 
 static struct {
@@ -45,6 +45,7 @@ static int64_t nanoseconds(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* Whoever waits for long lets others have its core: the one it waits for may be among them. */
 static void pause_thread(int64_t spins) {
     if (spins >= SPINS) {
         sched_yield();
@@ -106,6 +107,7 @@ static void wake_helpers(uint64_t which) {
 }
 
 static void run_phase(run_function run, const void *arguments, int64_t pieces) {
+    const int64_t begun = nanoseconds();
     team.run = run;
     team.arguments = arguments;
     __atomic_store_n(&team.done, 0, __ATOMIC_RELAXED);
@@ -118,8 +120,9 @@ static void run_phase(run_function run, const void *arguments, int64_t pieces) {
         pause_thread(spins);
     }
     if (waits_since) {
-        const int64_t now = nanoseconds();
-        team.rest = now + RESTS_PER_WAIT * (now - waits_since);
+        const int64_t now = nanoseconds(), waited = now - waits_since;
+        /* A piece of its own length is waited for more shortly than the caller computed before. */
+        if (waited > LOST_NS && waited > waits_since - begun) team.rest = now + RESTS_PER_WAIT * waited;
     }
 }
 

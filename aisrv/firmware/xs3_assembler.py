@@ -6,6 +6,7 @@ runs by itself, with the standard library alone. Source: "Firmware in C on the s
 assembly and .S.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -57,7 +58,7 @@ _SAVED = ("rax", "rcx", "rdx", "rbx", "rsi", "rdi", *(f"r{n}" for n in range(8, 
 _RED_ZONE = 128
 _WIDE = re.compile(r"%[yz]mm\d")
 _MARKER = re.compile(r'#\s+(\d+)\s+"([^"]*)"')
-_FILE = re.compile(r'\s*\.file\s+(\d+)\s+(?:"[^"]*"\s+)?"([^"]*)"')
+_FILE = re.compile(r'\s*\.file\s+(\d+)\s+(?:"([^"]*)"\s+)?"([^"]*)"')
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
 
 
@@ -71,6 +72,7 @@ class Rewriter:
     def __init__(self) -> None:
         self._in_assembly = False
         self._files: dict[str, str] = {}
+        self._folder = ""
         self._place = ("assembly", "0")
         self._calls = 0
 
@@ -96,7 +98,10 @@ class Rewriter:
                 yield from self._statement(statement)
             return
         elif (named := _FILE.match(line)) is not None:
-            self._files[named[1]] = named[2]
+            number, folder, name = named[1], named[2] or "", named[3]
+            if number == "0":
+                self._folder = folder  # that of the compiler, which others may be below
+            self._files[number] = os.path.join(self._folder, folder, name)  # noqa: PTH118 - as it is written
         elif (place := _LOC.match(line)) is not None:
             self._place = (self._files.get(place[1], self._place[0]), place[2])
         yield line

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from aisrv.values.regular_file import opened_regular
 from aisrv.values.whole_file import write_whole
 from aisrv.xcore.pin import Pin
 
@@ -45,7 +46,7 @@ class SoundError(ValueError):
 def read_wav(path: Path) -> Sound:
     """Read a WAV file; a mono one plays on both channels. Raises SoundError and OSError."""
     try:
-        with wave.open(str(path), "rb") as file:
+        with opened_regular(path) as opened, wave.open(opened) as file:
             channels, size, rate, frames = file.getparams()[:4]
             data = file.readframes(frames)
     except (wave.Error, EOFError) as error:

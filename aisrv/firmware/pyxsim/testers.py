@@ -3,8 +3,9 @@
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Final, TextIO
+
+from aisrv.values.regular_file import read_regular
 
 MULTIDRIVE: Final = "Internal control pad and plugin driving in opposite directions"
 """What xsim says where two drive a pin."""
@@ -43,7 +44,7 @@ class AssertiveComparisonTester:
         suppress_multidrive_messages: bool = True,
     ) -> None:
         """Take what is expected, and how output is compared with it."""
-        lines = Path(golden).read_text().splitlines() if isinstance(golden, str) else golden
+        lines = read_regular(golden).decode().splitlines() if isinstance(golden, str) else golden
         self._expected = _trimmed(lines)
         self._regexp = regexp
         self._ordered = ordered

@@ -26,46 +26,53 @@ def team(threads: int) -> Team:
     return Team(library(), Variant.PLAIN, threads)
 
 
-def thread_count() -> int:
-    return sum(1 for _ in Path("/proc/self/task").iterdir())
+COUNTED = """
+import os
+from aisrv.kernels.backends.native import team
+from aisrv.kernels.backends.native.library import Variant, load
+team.usable_cores = lambda: 4
+library = load()
+before = len(os.listdir("/proc/self/task"))
+def helpers():
+    return len(os.listdir("/proc/self/task")) - before
+def of(threads):
+    return team.Team(library, Variant.PLAIN, threads)
+"""
+"""Counts helpers, in a process of its own: in this one other tests may have some."""
 
 
-@pytest.fixture
-def cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four cores, however many there are."""
-    monkeypatch.setattr(teams, "usable_cores", lambda: 4)
+def printed(code: str) -> list[int]:
+    done = run_process([sys.executable, "-c", COUNTED + code], cwd=ROOT)
+    assert done.stderr == ""
+    return [int(each) for each in done.stdout.split()]
 
 
-@pytest.mark.usefixtures("cores")
 def test_one_pool_serves_all_teams_and_ends_with_the_last() -> None:
-    before = thread_count()
-    first = team(3)
-    assert thread_count() == before + 2
-    second = team(2)
-    assert thread_count() == before + 2
-    third = team(64)
-    assert thread_count() == before + 3
-    del first, third
-    assert thread_count() == before + 3
-    del second
-    assert thread_count() == before
+    code = """
+first = of(3)
+print(helpers())
+second = of(2)
+print(helpers())
+third = of(64)
+print(helpers())
+del first, third
+print(helpers())
+del second
+print(helpers())
+"""
+    assert printed(code) == [2, 2, 3, 3, 0]
 
 
-@pytest.mark.usefixtures("cores")
 def test_helpers_start_again() -> None:
-    before = thread_count()
-    for _ in range(3):
-        again = team(2)
-        assert thread_count() == before + 1
-        del again
-    assert thread_count() == before
+    assert printed("for _ in range(3):\n    again = of(2)\n    print(helpers())\n    del again\n") == [
+        1,
+        1,
+        1,
+    ]
 
 
-@pytest.mark.usefixtures("cores")
 def test_one_thread_starts_none() -> None:
-    before = thread_count()
-    alone = team(1)
-    assert (alone.threads, thread_count()) == (1, before)
+    assert printed("alone = of(1)\nprint(alone.threads, helpers())\n") == [1, 0]
 
 
 ONE_CORE = """
@@ -138,10 +145,11 @@ def test_callers_at_once_get_what_each_gets_alone() -> None:
         (1 << 40, 1 << 20, MOST_PIECES),
     ],
 )
-@pytest.mark.usefixtures("cores")
+@pytest.mark.usefixtures("shared_steps")
 def test_pieces_are_worth_a_thread_and_no_more_than_there_are_items(
-    work: int, items: int, pieces: int
+    work: int, items: int, pieces: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(teams, "PIECE_WORK", PIECE_WORK)
     assert team(2).pieces(work, items) == pieces
     assert team(1).pieces(work, items) == 1
 

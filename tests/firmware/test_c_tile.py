@@ -198,8 +198,10 @@ def test_no_process_is_left_where_the_simulator_is_killed(tmp_path: Path) -> Non
 def test_an_interrupt_ends_an_endless_loop(tmp_path: Path) -> None:
     program = compiled(tmp_path, 'int main(void) { puts("runs"); fflush(stdout); for (;;) {} }')
     code = f"""
+        import signal
         from pathlib import Path
         from aisrv.firmware.whole_program import RunSettings, run_whole_programs
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored where tests run
         try:
             run_whole_programs({{0: Path({str(program)!r})}}, RunSettings())
         except KeyboardInterrupt:

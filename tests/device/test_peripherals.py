@@ -270,6 +270,7 @@ def read(command: Command, size: int) -> bytes:
     return bytes((command,)) + bytes(2 + size)
 
 
+@pytest.mark.plain_time("the SPI port is on no pins in device time")
 @simulated
 async def test_the_spi_port_answers_on_pins_as_on_its_bus() -> None:
     async with device_with(PORT) as device, trio.open_nursery() as nursery:
@@ -284,6 +285,7 @@ async def test_the_spi_port_answers_on_pins_as_on_its_bus() -> None:
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.plain_time("the SPI port is on no pins in device time")
 @simulated
 async def test_a_model_is_loaded_and_runs_by_bits() -> None:
     board = parse_board("[[engines]]\narena = 65536\n" + PORT)

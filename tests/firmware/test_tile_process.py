@@ -83,8 +83,10 @@ def test_a_debugger_starts_the_program(tmp_path: Path, capfd: pytest.CaptureFixt
 
 
 def test_a_debugger_that_is_not_there_leaves_nothing_open(tmp_path: Path) -> None:
+    program = compiled(tmp_path, RETURNS)
+    gc.collect()
     before = descriptors()
     with pytest.raises(FirmwareError, match=r"^no-such-debugger: No such file or directory$"):
-        TileProcess(compiled(tmp_path, RETURNS), 0, ProcessSettings(command=("no-such-debugger",)))
+        TileProcess(program, 0, ProcessSettings(command=("no-such-debugger",)))
     gc.collect()
     assert descriptors() == before

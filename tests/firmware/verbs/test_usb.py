@@ -611,6 +611,7 @@ def test_what_is_not_served_does_not_compile(tmp_path: Path) -> None:
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_the_headers_are_for_c_and_cpp(tmp_path: Path, compiler: str) -> None:
     text = "#include <xud_device.h>\nint main(void) { return sizeof(USB_Descriptor_Endpoint_t) - 7; }\n"
+    need_compiler("g++")
     for name in ("program.c", "program.cpp"):
         (tmp_path / name).write_text(text)
         options = ("-Wall", "-Wextra", "-Werror", "-pedantic")

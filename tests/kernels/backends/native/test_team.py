@@ -114,7 +114,8 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), scores(4) == expected)
 
 
 def test_a_forked_process_computes_what_its_parent_does() -> None:
-    done = run_process([sys.executable, "-c", FORKED], cwd=ROOT)
+    quiet = ("-W", "ignore::DeprecationWarning")  # of forks beside threads
+    done = run_process([sys.executable, *quiet, "-c", FORKED], cwd=ROOT)
     assert (done.stdout, done.stderr) == ("0 True\n", "")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from array import array
-from contextlib import ExitStack, asynccontextmanager, nullcontext
+from contextlib import ExitStack, asynccontextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -125,23 +125,38 @@ class BoardPins(Struct, frozen=True):
             async with trio.open_nursery() as nursery:
                 if recording is not None:
                     nursery.start_soon(recording.run)
-                found: dict[str, Peripheral] = {}
-                for spec in self.board.peripherals:
-                    pins = signals_of(self.board.pins, spec)
-                    place = _Place(
-                        spec,
-                        {name: node.tiles[pin.tile].pin(pin.port) for name, pin in pins.items()},
-                        self.inputs.get(spec.name, b""),
-                        self.outputs,
-                        self.registers,
-                        parts,
-                        ends,
-                    )
-                    found[spec.name] = each = _BUILDERS[spec.kind](place)
-                    await nursery.start(each.run)
-                with nullcontext() if recording is None else recording:
+                with ExitStack() as leaving:
+                    found: dict[str, Peripheral] = {}
+                    for spec in self.board.peripherals:
+                        pins = signals_of(self.board.pins, spec)
+                        place = _Place(
+                            spec,
+                            {name: node.tiles[pin.tile].pin(pin.port) for name, pin in pins.items()},
+                            self.inputs.get(spec.name, b""),
+                            self.outputs,
+                            self.registers,
+                            parts,
+                            ends,
+                        )
+                        found[spec.name] = each = _BUILDERS[spec.kind](place)
+                        # A cancelled device would have it leave its pins before the recording ends.
+                        own = trio.CancelScope(shield=True)
+                        leaving.callback(own.cancel)
+                        await nursery.start(_run_within, own, each)
+                    if recording is not None:
+                        leaving.enter_context(recording)
                     yield found
                 nursery.cancel_scope.cancel()
+
+
+async def _run_within(
+    scope: trio.CancelScope,
+    peripheral: Peripheral,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Run a peripheral until the scope is cancelled."""
+    with scope:
+        await peripheral.run(task_status)
 
 
 def _read_bytes(path: Path) -> bytes:

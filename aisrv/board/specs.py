@@ -301,6 +301,9 @@ class TaskSpec:
     """Sanitizers of the compiler for the tile's program: `address`, `undefined`."""
     stack: int = 65536
     """Stack of each core of the tile's program, in bytes; the largest of its tasks holds."""
+    post: bool = True
+    """Whether outputs to other tiles and ports go with the next call that waits; with `false` in one task, no
+    task of its tile does that, and a trap names its very line."""
     debugger: tuple[str, ...] = ()
     """Command that the tile's program runs under, as `["gdb", "-q", "--args"]`; the device waits for it."""
 

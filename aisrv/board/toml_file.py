@@ -225,6 +225,7 @@ class _Task(Table, frozen=True):
     include: tuple[Path, ...] | None = None
     sanitize: tuple[str, ...] | None = None
     stack: Size | None = None
+    post: bool | None = None
     debugger: tuple[str, ...] | None = None
 
 

@@ -82,6 +82,12 @@ class RunOptions:
         default=False,
         help="Begin each line that the programs print with its tile and core.",
     )
+    no_post: bool = option(
+        "--no-post",
+        is_flag=True,
+        default=False,
+        help="Wait for each output to another tile or a port, so that a trap names its very line; slower.",
+    )
     on_trap: str = option(
         "--on-trap",
         type=click.Choice(["halt", "stop"]),
@@ -185,6 +191,7 @@ def run(
       aisrv firmware run --pins-vcd pins.vcd blink.c
       aisrv firmware run --define RATE=16000 --include api main.c audio.c
       aisrv firmware run --sanitize address main.c
+      aisrv firmware run --no-post main.c
       aisrv firmware run --gdb 0 main.c
       aisrv firmware run --device-time --trace run.pftrace main.c
       aisrv firmware run --xscope-config config.xscope --xscope probes.vcd main.c
@@ -265,8 +272,11 @@ def _process(run: RunOptions, tile: int) -> "ProcessSettings":
 
     if tile == run.gdb:
         command = tuple(shlex.split(run.debugger))
-        return ProcessSettings(run.stack, 0, has_prefix=run.prefix, command=command)
-    return ProcessSettings(run.stack, run.cpu_limit, run.cpu_limit_action == "halt", run.prefix)
+        return ProcessSettings(
+            run.stack, 0, has_prefix=run.prefix, has_posts=not run.no_post, command=command
+        )
+    halts = run.cpu_limit_action == "halt"
+    return ProcessSettings(run.stack, run.cpu_limit, halts, run.prefix, not run.no_post)
 
 
 @asynccontextmanager

@@ -95,9 +95,10 @@ def _settings_of(specs: Sequence[TaskSpec]) -> ProcessSettings:
     """Return how the program of a tile runs: in the first debugger that one of its tasks names, if any."""
     stack = max(spec.stack for spec in specs)
     debugger = next((spec.debugger for spec in specs if spec.debugger), ())
+    has_posts = all(spec.post for spec in specs)
     if not debugger:
-        return ProcessSettings(stack)
-    return ProcessSettings(stack, cpu_limit=0, command=debugger)
+        return ProcessSettings(stack, has_posts=has_posts)
+    return ProcessSettings(stack, cpu_limit=0, has_posts=has_posts, command=debugger)
 
 
 def _program_of(specs: Sequence[TaskSpec], macros: Sequence[str]) -> Program:

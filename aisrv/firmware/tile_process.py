@@ -57,6 +57,8 @@ class ProcessSettings(Struct, frozen=True):
     """Whether that core is halted then."""
     has_prefix: bool = False
     """Whether each line that it prints begins with its tile and core."""
+    has_posts: bool = True
+    """Whether a core goes on from outputs that need no answer; else a trap of one names its very line."""
     command: tuple[str, ...] = ()
     """Begins the command that starts the program, as a debugger's."""
 
@@ -83,6 +85,7 @@ class TileProcess:
             round(given.cpu_limit * 1000),
             int(given.cpu_limit_halts),
             int(given.has_prefix),
+            int(given.has_posts),
         )
         _HEAD.pack_into(self._memory, 0, VERSION, 0, 0)
         try:

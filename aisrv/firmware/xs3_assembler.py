@@ -54,6 +54,8 @@ _REGISTERS = {
     **{(f"{name[0]}l" if name[1] == "x" else f"{name}l"): (name, "b") for name in _LEGACY},
     **{f"r{n}{end}": (f"r{n}", size) for n in range(8, 16) for end, size in _SIZES.items()},
 }
+_STACK_WORDS = ".nstackwords"
+"""Ends a symbol that XMOS's tools make of each function, its stack; here weak, which is 0."""
 _SAVED = ("rax", "rcx", "rdx", "rbx", "rsi", "rdi", *(f"r{n}" for n in range(8, 16)))
 _RED_ZONE = 128
 _WIDE = re.compile(r"%[yz]mm\d")
@@ -148,6 +150,7 @@ class Rewriter:
             if kind in "dx":
                 yield f"\tmovl xa_op+{8 * number}, {_word(operand)}"
         yield f"\tleaq {_RED_ZONE}(%rsp), %rsp"
+        yield from (f"\t.weak {each}" for each in operands if each.endswith(_STACK_WORDS))
         if name == "waiteu":
             yield "\tjmp *xa_op"
 

@@ -133,6 +133,16 @@ def test_what_was_printed_before_a_trap_is_not_lost(tmp_path: Path) -> None:
     assert done.stdout == "tile 0 core 0: so far\n"
 
 
+def test_a_trap_of_an_output_names_its_line_without_posts(tmp_path: Path) -> None:
+    need_compiler("addr2line")
+    text = "#include <xcore/port.h>\nint main(void) {\n port_out(XS1_PORT_1A, 1);\n port_peek(XS1_PORT_1A); }"
+    main_c = source(tmp_path, text)
+    stopped = firmware("run", "--no-post", "--on-trap", "stop", main_c)
+    assert (stopped.exit_code, stopped.stderr.splitlines()[0][-28:]) == (1, "enabled, in main at main.c:3")
+    posted = firmware("run", "--on-trap", "stop", main_c)
+    assert "enabled, at or before in main at main.c:4\n" in posted.stderr
+
+
 def test_in_device_time_calls_take_time(tmp_path: Path) -> None:
     done = run_process([*AISRV, "firmware", "run", "--device-time", "--prefix", source(tmp_path, LINES)])
     assert "tile 0 core 0: core 0, time passed\n" in done.stdout

@@ -159,6 +159,7 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
             include = ["api"]
             sanitize = ["address"]
             stack = "128K"
+            post = false
             debugger = ["gdb", "--args"]
             [[tasks]]
             name = "lamps"
@@ -169,7 +170,7 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
     spec = read_board(tmp_path / "board.toml").tasks[0]
     assert spec.c == (tmp_path / "a.c", tmp_path / "b.c")
     assert (spec.library, spec.command) == (tmp_path / "lib.a", ("make", "lib.a"))
-    assert spec.debugger == ("gdb", "--args")
+    assert (spec.debugger, spec.post) == (("gdb", "--args"), False)
     assert (spec.c_function, spec.arguments, spec.stack) == ("run", ("leds", 5), 128 * 1024)
     assert (spec.defines, spec.include, spec.sanitize) == (
         {"DEBUG": 1, "NAME": "x"},
@@ -241,6 +242,15 @@ async def test_a_fault_stops_the_device_with_the_place_in_c(tmp_path: Path) -> N
     with pytest.raises(ExceptionGroup) as failed:
         await run(in_c(tmp_path, "void task(void) { *(volatile int *)8 = 1; }"))
     assert "segmentation fault at 0x8, in task at task.c:4" in str(sole_error(failed.value, Trap))
+
+
+async def test_where_a_task_waits_for_its_outputs_a_trap_names_their_line(tmp_path: Path) -> None:
+    need_compiler("addr2line")
+    text = "#include <xcore/port.h>\nvoid task(void) {\n port_out(XS1_PORT_1A, 1);\n port_in(XS1_PORT_1A); }"
+    other = in_c(tmp_path, "void other(void) {}", "other", post=False)
+    with pytest.raises(ExceptionGroup) as failed:
+        await run(in_c(tmp_path, text), other)
+    assert str(sole_error(failed.value, Trap)).endswith("is not enabled, in task at task.c:6")
 
 
 CONFIG = """<xSCOPEconfig ioMode="basic" enabled="true">

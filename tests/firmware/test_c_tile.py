@@ -164,6 +164,66 @@ def test_a_trap_names_the_frames(tmp_path: Path) -> None:
         run_c(tmp_path, text, RunSettings(stops_at_trap=True))
 
 
+POSTED = {
+    "a port": (
+        """
+        int main(void) {
+            port_out(XS1_PORT_1A, 1);
+            delay_ticks(100);
+            return 0;
+        }
+        """,
+        "out on port 1A, which is not enabled",
+    ),
+    "another tile": (
+        """
+        void main_tile0(chanend_t c) { chanend_free(c);
+            chanend_out_word(c, 7);
+            delay_ticks(100);
+        }
+        void main_tile1(chanend_t c) { (void)c; }
+        """,
+        "outuint on 0x80000002, which is not a resource of this program",
+    ),
+}
+"""Programs whose output in line 2 traps before line 3, and the reason."""
+
+
+@pytest.mark.parametrize("kind", POSTED)
+@pytest.mark.parametrize("has_posts", [True, False])
+def test_a_trap_of_a_posted_output_names_its_line_where_it_is_waited_for(
+    tmp_path: Path, kind: str, has_posts: bool
+) -> None:
+    text, reason = POSTED[kind]
+    function = "main_tile0" if "main_tile0" in text else "main"
+    place = f"at or before in {function} at program.c:3" if has_posts else f"in {function} at program.c:2"
+    processes = {tile: ProcessSettings(has_posts=has_posts) for tile in range(2)}
+    with pytest.raises(Trap) as trapped:
+        run_c(tmp_path, text, RunSettings(processes=processes, stops_at_trap=True))
+    assert str(trapped.value) == f"ILLEGAL_RESOURCE (4): {reason}, {place}"
+
+
+@pytest.mark.parametrize("has_posts", [True, False])
+def test_outputs_take_the_same_time_posted_or_not(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], has_posts: bool
+) -> None:
+    text = """
+        void main_tile0(chanend_t c) {
+            for (int i = 0; i < 70; i++) chanend_out_word(c, i);
+            chanend_out_end_token(c);
+        }
+        void main_tile1(chanend_t c) {
+            unsigned sum = 0;
+            for (int i = 0; i < 70; i++) sum += chanend_in_word(c);
+            chanend_check_end_token(c);
+            printf("%u at %u\\n", sum, (unsigned)get_reference_time());
+        }
+    """
+    processes = {tile: ProcessSettings(has_posts=has_posts) for tile in range(2)}
+    run_c(tmp_path, text, RunSettings(processes=processes, takes_chip_time=True))
+    assert capfd.readouterr().out == "2415 at 127\n"
+
+
 def children_of(pid: int) -> Iterator[int]:
     """Processes whose parent is a process."""
     for status in Path("/proc").glob("[0-9]*/stat"):

@@ -360,6 +360,22 @@ def test_status_of_interrupts_and_events(
     assert capfd.readouterr().out == "0 2 1\nevent 17\n"
 
 
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_stack_words_that_only_xmos_s_tools_count_are_0(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str
+) -> None:
+    text = r"""
+    int main(void) {
+        unsigned words = 5;
+        asm("ldc %0, main.nstackwords" : "=r"(words));
+        printf("%u\n", words);
+        return 0;
+    }
+    """
+    assert run_c(tmp_path, text, compiler=compiler) == 0
+    assert capfd.readouterr().out == "0\n"
+
+
 @pytest.mark.parametrize("instruction", ["ecallf 0", "ecallt 1", "elate 0"])
 def test_exceptions_name_their_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, instruction: str

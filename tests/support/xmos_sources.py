@@ -10,7 +10,7 @@ SOURCES = "AISRV_XMOS_SOURCES"
 
 
 def xmos_checkout(repository: str) -> Path:
-    """Return the checkout of a repository of github.com/xmos; skip the test without it."""
+    """Return the checkout of a repository by its name; skip the test without it."""
     root = os.environ.get(SOURCES)
     if root is None:
         pytest.skip(f"{SOURCES} names no folder with a checkout of {repository}")

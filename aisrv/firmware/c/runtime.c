@@ -63,6 +63,7 @@ static struct {
 
 static volatile sig_atomic_t runs, runs_at_check, checks;
 static int cpu_limit, cpu_limit_halts; /* milliseconds; 0 for never */
+static int has_posts;
 
 /* Saves the registers that a call keeps, and goes on where another stack stopped. */
 void runtime_switch(void **save, void *to);
@@ -168,6 +169,10 @@ uint32_t runtime_verb(uint32_t verb, uint32_t a, uint32_t b) { return runtime_ve
 
 void runtime_post(uint32_t verb, uint32_t a, uint32_t b) {
     slot_t *slot = &slots[current];
+    if (!has_posts) {
+        runtime_verb(verb, a, b);
+        return;
+    }
     put(verb | POSTED, a, b, 0, 0);
     if (++slot->posted == MOST_POSTED) runtime_verb(VERB_CATCH_UP, 0, 0);
 }
@@ -555,8 +560,8 @@ int __wrap_main(void) {
     const char *settings = getenv("AISRV_TILE");
     int memory;
     unsigned long stack;
-    if (!settings || sscanf(settings, "%d,%d,%d,%u,%lu,%d,%d,%d", &memory, &pipe_in, &pipe_out, &tile, &stack, &cpu_limit,
-                            &cpu_limit_halts, &has_prefix) != 8) {
+    if (!settings || sscanf(settings, "%d,%d,%d,%u,%lu,%d,%d,%d,%d", &memory, &pipe_in, &pipe_out, &tile, &stack, &cpu_limit,
+                            &cpu_limit_halts, &has_prefix, &has_posts) != 9) {
         fprintf(stderr, "this is the program of a tile: `aisrv firmware run` starts it\n");
         return 2;
     }

@@ -5,7 +5,8 @@
  *     on_time: ...; break;    // leave the select
  *     }
  *
- * Guards are evaluated at each wait. */
+ * Guards are evaluated at each wait. In C++, clang wants a select within another one in a function of its own where
+ * variables begin between them. */
 #ifndef AISRV_XCORE_SELECT_H
 #define AISRV_XCORE_SELECT_H
 

@@ -53,6 +53,12 @@ class ClockEdges(Struct, frozen=True):
                     return edge
         return None
 
+    def last_change(self, tick: int) -> int:
+        """Return the tick of the last edge up to a tick, with it; the origin where there is none yet."""
+        fallen, risen = self.falling_until(tick), self.rising_until(tick)
+        fell = self.falling(fallen) if fallen else self.origin
+        return max(fell, self.rising(risen)) if risen else fell
+
     def falling_ticks(self, first: int, end: int) -> Sequence[int]:
         """Return the ticks of falling edges from `first` up to `end`, without it."""
         if self.denominator == 1:

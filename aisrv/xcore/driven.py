@@ -99,7 +99,10 @@ class Driven:
                 self.cut(tick)
                 return True
             self.put(clock.origin, int(self._inverted))
-            edge: int | None = tick - 1 if self.kept_since is None else max(self.kept_since - 1, clock.origin)
+            since = clock.last_change(tick)  # from there on somebody waits for the next one
+            if self.kept_since is not None:
+                since = min(since, max(self.kept_since, clock.origin + 1))
+            edge: int | None = since - 1
             while (edge := None if edge is None else clock.next_change(edge)) is not None and edge < tick:
                 self.put(edge, clock.level(edge) ^ self._inverted)
             self.put(tick, clock.level(tick) ^ self._inverted)

@@ -99,9 +99,6 @@ class Port(PortSettings):
         self._out.put(value & WORD, entries, fallen)
         self._lay()
 
-    _next_count: int | None = None
-    """Samples of the next word that is output, where they are set."""
-
     async def _wait_to_load(self, verb: str) -> None:
         """Wait until the transfer register is free."""
         with self._wait(verb):

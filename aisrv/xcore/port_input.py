@@ -79,22 +79,25 @@ class PortInput:
 
     def advance(self, sampled: int, *, waits: bool) -> None:
         """Let edges pass. While a core `waits`, time and condition are for it to meet."""
+        if not waits:
+            self._let_time_pass(sampled)
         first = self._whole + self._count
         if sampled >= first:
             entries = self.entries
             self._whole = first + (sampled - first) // entries * entries
             self._count = entries
             self._last, self._kept = self._whole, None
-        if not waits:
-            self._let_time_pass(sampled)
 
     def _let_time_pass(self, sampled: int) -> None:
-        """Forget a time that nobody waited for."""
-        while self._time_edge is not None and sampled >= self._time_edge:
-            if self.buffered or self.meets(self.sample(self._time_edge)):
-                self.time = self._time_edge = None
-            else:
-                self._time_edge += 1 << 16
+        """Have a time pass that nobody waits for: a word of a buffered port ends there all the same."""
+        while (edge := self._time_edge) is not None and sampled >= edge:
+            if not self.buffered and not self.meets(self.sample(edge)):
+                self._time_edge = edge + (1 << 16)
+                continue
+            self.time = self._time_edge = None
+            if self.buffered and self.condition is None:
+                self._whole, self._count = edge, self.entries
+                self._last, self._kept = edge, None
 
     # Words.
 

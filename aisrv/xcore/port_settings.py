@@ -88,6 +88,8 @@ class PortSettings:
         """The counter at the last word that was input, or loaded before it became an input."""
         self._since = 0
         """The sampling edge since which a core waits."""
+        self._next_count: int | None = None
+        """Samples of the next word that is output, where they are set."""
 
     # Life.
 
@@ -399,6 +401,8 @@ class PortSettings:
     def _stop_driving(self, now: int) -> None:
         self._pins.withdraw(now)
         self._pins.release(now)
+        self._out.begin(self._clock.fallen(now))
+        self._next_count = None
         self._is_output = False
 
     def _look_again(self) -> None:

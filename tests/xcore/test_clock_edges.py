@@ -28,6 +28,8 @@ def test_edges_are_those_of_a_walk(
         ups, downs = bisect_right(rising, tick), bisect_right(falling, tick)
         assert (edges.rising_until(tick), edges.falling_until(tick)) == (ups, downs)
         assert edges.level(tick) == int(ups > downs)
+        last = max((each for each in (*rising, *falling) if each <= tick), default=origin)
+        assert edges.last_change(tick) == last
         levels.append(int(ups > downs))
     later = data.draw(st.integers(0, 20))
     found = next((at for at in range(later + 1, 60) if levels[at] != levels[later]), None)

@@ -328,3 +328,25 @@ async def test_random_calls_give_the_levels_of_lists(
         assert list(pin.changes(0, 59)) == [
             (tick, levels[tick]) for tick in range(1, 60) if levels[tick] != levels[tick - 1]
         ]
+
+
+@simulated
+async def test_a_clock_that_ends_leaves_its_last_edge_to_who_waits_for_the_next() -> None:
+    async with open_node() as node:
+        pin, driver = node.tiles[0].pin("1A"), Wire("a clock")
+        pin.drive_clock(ClockEdges(0, 20), driver)
+        ticks = []
+
+        async def watch() -> None:
+            tick = 0
+            while True:
+                tick = await pin.edge(after=tick)
+                ticks.append(tick)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch)
+            await pin.until(37)
+            pin.drive(0, driver)
+            await pin.until(60)
+            nursery.cancel_scope.cancel()
+        assert ticks == [10, 20, 30, 37]

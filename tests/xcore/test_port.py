@@ -379,6 +379,24 @@ async def test_timed_outputs_and_inputs_are_at_their_counters() -> None:
 
 
 @simulated
+async def test_a_word_ends_at_its_time_though_nobody_waits() -> None:
+    """As XMOS's I2S drivers need it: their core waits for an output as the time of the input comes."""
+    async with open_node() as node:
+        tile = node.tiles[0]
+        clock = block(tile, 5)
+        p, q = enabled(tile, "1A", clock, buffered=32), enabled(tile, "1B", clock, buffered=8)
+        wired(p, q)
+        clock.start()
+        await p.out(0b11010010_10111010_10110011)  # its first bit after edge 1, so q's second sample
+        await q.set_trigger_time(11)
+        await q.pins[0].until(130)  # words of 8 end at 7 and 15 else
+        words = [(await q.in_(), q.get_trigger_time()) for _ in range(2)]
+        bits = [0, *(0b11010010_10111010_10110011 >> at & 1 for at in range(24))]
+        expected = [sum(bits[first + at] << at for at in range(8)) for first in (4, 12)]
+        assert words == [(expected[0], 11), (expected[1], 19)]
+
+
+@simulated
 async def test_two_timed_outputs_and_an_input_between_them() -> None:
     async with open_node() as node:
         tile = node.tiles[0]
@@ -453,6 +471,22 @@ async def _ended(node: Node, p: Port, expected: list[tuple[int, int]]) -> None:
     assert left == sum(bits for bits, _ in expected)
     for _, word in expected:
         assert await p.in_() == word
+
+
+@simulated
+@pytest.mark.parametrize("setting", ["enable", "set_out_clock"])
+async def test_a_port_that_is_enabled_anew_has_no_words(setting: str) -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        await p.out(1)
+        getattr(p, setting)()
+        p.start_buffered(8)
+        p.set_clock(clock := block(node.tiles[0], 5))
+        with trio.move_on_after(1e-6):
+            await p.out(0xA5)  # with a word in the register it would wait for the clock, which stands still
+        clock.start()
+        await p.sync()
+        assert (p.clock.edges.falling_until(node.clock.ticks()), p.get_trigger_time()) == (9, 1)
 
 
 @simulated

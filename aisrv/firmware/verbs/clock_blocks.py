@@ -26,11 +26,19 @@ async def _set_source_port(tile: ProgramTile, request: Request) -> Answer:
     return DONE
 
 
+async def _stop(tile: ProgramTile, request: Request) -> Answer:
+    block = tile.clock_block(request.a, request.verb)
+    if block.runs:
+        await tile.let_drive()
+    block.stop()
+    return DONE
+
+
 CLOCK_BLOCKS: Final[Mapping[Verb, Handler]] = {
     Verb.CLOCK_ENABLE: _sets(lambda block: block.enable()),
     Verb.CLOCK_DISABLE: _sets(lambda block: block.disable()),
     Verb.CLOCK_START: _sets(lambda block: block.start()),
-    Verb.CLOCK_STOP: _sets(lambda block: block.stop()),
+    Verb.CLOCK_STOP: _stop,
     Verb.CLOCK_SET_SOURCE_PORT: _set_source_port,
     Verb.CLOCK_SET_SOURCE_CLK_REF: _sets(lambda block: block.set_source_clk_ref()),
     Verb.CLOCK_SET_SOURCE_CLK_XCORE: _sets(lambda block: block.set_source_clk_xcore()),

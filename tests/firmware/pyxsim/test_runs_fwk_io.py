@@ -1,5 +1,6 @@
 """XMOS's fwk_io as it is: its drivers compile, and its own checkers at the pins find them right."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,15 @@ I2C = {
     "test_repeated_start": {"passed": 1},
 }
 """What passes of each file; what is skipped is for `--nightly` alone."""
+
+I2S = {
+    "test_basic_master_external_clock": {"passed": 8},
+    "test_i2s_basic_master": {"passed": 8},
+    "test_i2s_basic_slave": {"passed": 10},
+    "test_slave_bclk_invert": {"passed": 10},
+    "test_tdm_slave_tx16_cb": {"passed": 3},
+}
+"""All but `test_backpressure`, which needs a plugin of xsim. `--nightly` has more rates."""
 
 
 @pytest.mark.in_full
@@ -74,3 +84,12 @@ def test_uart_under_its_checkers(tmp_path: Path) -> None:
         "test_tx_uart": {"passed": 12},
         "test_uart_fifo": {"passed": 1},
     }
+
+
+@pytest.mark.in_full
+def test_i2s_under_its_checkers(tmp_path: Path) -> None:
+    copy = Copy(tmp_path)
+    names = [name for name in copy.programs("test_hil_i2s_") if re.search(r"_(16|32)_1_|_tdm_", name)]
+    copy.build(names)
+    assert len(names) == sum(count["passed"] for count in I2S.values())
+    assert copy.run_tests("lib_i2s", "fs", "--ignore=lib_i2s/test_backpressure.py") == I2S

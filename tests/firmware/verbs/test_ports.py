@@ -130,6 +130,31 @@ def test_a_buffered_port_shifts_out_at_the_edges_of_a_clock_block(tmp_path: Path
     assert watch.waves["1B"][:4] == [(5, 1), (10, 0), (15, 1), (20, 0)]
 
 
+def test_a_clock_that_stops_lets_the_last_edge_of_a_word_out(tmp_path: Path) -> None:
+    text = """
+        int main(void) {
+            port_t data = XS1_PORT_1A, clock = XS1_PORT_1B;
+            xclock_t block = XS1_CLKBLK_1;
+            clock_enable(block);
+            clock_stop(block); // one that stands still takes no time for that
+            clock_set_divide(block, 5); // rising edges at 5, 15, ...
+            port_enable(clock);
+            port_set_clock(clock, block);
+            port_set_out_clock(clock);
+            port_start_buffered(data, 8);
+            port_set_clock(data, block);
+            clock_start(block);
+            port_in(data); // until the rising edge at 75
+            clock_stop(block);
+            delay_ticks(9);
+            return 0;
+        }
+    """
+    watch = Watch("1B")
+    assert run_c(tmp_path, text, outside=[watch]) == 0
+    assert watch.waves["1B"] == [(5 * edge, edge % 2) for edge in range(1, 16)] + [(77, 0)]
+
+
 def test_a_word_is_shifted_in_and_its_rest_is_forced(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

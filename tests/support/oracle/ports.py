@@ -226,7 +226,7 @@ class EdgePort:
             self.condition = None
             self._deliver(self.shift, self.counter)
             return
-        if self.valid >= self.count:
+        if self.valid >= self.count or (at_time and self.condition is None):
             self.valid, self.count = 0, self.entries
             self.complete = (self.shift, self.counter)
             if self.waits and self.time is None and self.condition is None:

@@ -59,6 +59,8 @@ class Pin:
         self.runtime: Final = runtime
         self.name: Final = name
         self._pull = Pull.NONE
+        self._port_pulls: dict[object, Pull] = {}
+        self._released = Z
         self._driven: dict[int, Driven] = {}
         self._listeners: list[PinListener] = []
         self._kept: dict[object, int] = {}
@@ -70,13 +72,27 @@ class Pin:
 
     @property
     def pull(self) -> Pull:
-        """What holds the pin where nobody drives it."""
+        """What holds the pin where nobody drives it, outside of the chip: it wins against that of a port."""
         return self._pull
 
     @pull.setter
     def pull(self, pull: Pull) -> None:
         self._pull = pull
-        self._changed(self.runtime.clock.ticks())
+        self._hold()
+
+    def set_port_pull(self, port: object, pull: Pull) -> None:
+        """Hold the pin by the resistor of a port's pad, where nobody drives it and nothing else pulls."""
+        self._port_pulls.pop(port, None)
+        if pull is not Pull.NONE:
+            self._port_pulls[port] = pull
+        self._hold()
+
+    def _hold(self) -> None:
+        pulls = (self._pull, *reversed(self._port_pulls.values()))
+        held = next((pull.value for pull in pulls if pull.value is not None), Z)
+        if held != self._released:
+            self._released = held
+            self._changed(self.runtime.clock.ticks())
 
     def level(self, tick: int | None = None) -> int:
         """Return the level at the end of a tick, the present one by default: 0, 1, Z or X."""
@@ -264,11 +280,6 @@ class Pin:
                 yield tick, level
 
     # Inside.
-
-    @property
-    def _released(self) -> int:
-        held = self._pull.value
-        return Z if held is None else held
 
     def _of(self, driver: Driver) -> Driven:
         driven = self._driven.get(id(driver))

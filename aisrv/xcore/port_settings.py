@@ -70,6 +70,7 @@ class PortSettings:
         self.width: Final = len(pins)
         self.open_drain = False
         """Whether it drives 0 alone, and its 1 is that of a pull-up."""
+        self._pull = Pull.NONE
         self.user: Core | None = None
         """The core that used it last."""
         self._ports = ports
@@ -140,12 +141,13 @@ class PortSettings:
 
     def _leave(self, now: int) -> None:
         self._stop_driving(now)
+        self._pull_by(Pull.NONE, open_drain=False)
         self.clock.ports.remove(self)
         for pin in self.pins:
             pin.read_no_more(self)
 
     def _set_defaults(self, now: int) -> None:
-        self.open_drain = False
+        self._pull_by(Pull.NONE, open_drain=False)
         self._pins.inverted = False
         self._mode = PortMode.DATA
         self._is_output = False
@@ -256,7 +258,7 @@ class PortSettings:
             self._lay_anew(now)
 
     def set_drive(self) -> None:
-        """Drive both levels, without a pull."""
+        """Drive both levels, without a pull of its own; that of the board stays."""
         self._set_pull(Pull.NONE, open_drain=False)
 
     def set_drive_pull_up(self) -> None:
@@ -269,9 +271,14 @@ class PortSettings:
 
     def _set_pull(self, pull: Pull, *, open_drain: bool) -> None:
         self._operate("setc")
+        self._pull_by(pull, open_drain=open_drain)
+
+    def _pull_by(self, pull: Pull, *, open_drain: bool) -> None:
         self.open_drain = open_drain
-        for pin in self.pins:
-            pin.pull = pull
+        if pull is not self._pull:
+            self._pull = pull
+            for pin in self.pins:
+                pin.set_port_pull(self, pull)
 
     def check_source(self, block: ClockBlock) -> None:
         """Trap where the pin of the port cannot clock a block."""

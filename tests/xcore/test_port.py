@@ -8,6 +8,7 @@ import trio
 
 from aisrv.xcore.lib_xcore import par
 from aisrv.xcore.node import Node, open_node
+from aisrv.xcore.pin import Pull
 from aisrv.xcore.port import Port
 from aisrv.xcore.select import select
 from aisrv.xcore.traps import Deadlock, Trap, TrapKind
@@ -605,6 +606,29 @@ async def test_a_wide_port_leaves_its_pins_to_narrower_ones() -> None:
         assert (wide.peek(), narrow.peek()) == (0b00111110, 0b0010)
         narrow.disable()
         assert wide.peek() == 0xFF
+
+
+@simulated
+async def test_the_pull_of_the_board_stays_whatever_the_port_is_set_to() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A")
+        p.pins[0].pull = Pull.UP
+        levels = []
+        for setting in (p.set_drive_pull_down, p.set_drive, p.reset, p.disable):
+            setting()
+            levels.append(p.pins[0].level())
+        assert levels == [1, 1, 1, 1]
+
+
+@simulated
+@pytest.mark.parametrize("end", ["set_drive", "reset", "disable"])
+async def test_the_pull_of_a_port_ends_with_its_mode(end: str) -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "4A")
+        p.set_drive_pull_up()
+        assert [pin.level() for pin in p.pins] == [1, 1, 1, 1]
+        getattr(p, end)()
+        assert [pin.level() for pin in p.pins] == [2, 2, 2, 2]
 
 
 @simulated

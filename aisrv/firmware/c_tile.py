@@ -49,6 +49,9 @@ from phy.usb.firmware_bus import FirmwareBus
 F = TypeVar("F")
 logger = logging.getLogger(__name__)
 
+_RETURN: Final = Verb.RETURN
+_LET_TIME_PASS: Final = Verb.LET_TIME_PASS
+_SETUP_INTERRUPT: Final = Verb.SETUP_INTERRUPT
 _TICKS_TO_DRIVE: Final = 2
 """To the next edge of the reference clock, and the tick that follows it."""
 
@@ -100,6 +103,7 @@ class CTile:
         self._resources: dict[int, Resource] = {}
         self._coroutines: dict[int, _Coroutine] = {}
         self._results: list[bytes] = []
+        self._exchanges = 0  # in which results have gone to the program
         self._is_over = False  # whether the run ends, and its cores with it
         self._pass: trio.Event | None = None
         self._is_live = not tile.clock.is_virtual
@@ -177,9 +181,10 @@ class CTile:
 
     def find(self, number: int, kind: type[R], verb: Verb) -> R:
         """Find a resource of one kind. Traps with ILLEGAL_RESOURCE."""
-        found = self.find_any(number, verb)
+        found = self._resources.get(number)
         if isinstance(found, kind):
             return found
+        found = self.find_any(number, verb)
         what = f"{verb.name.lower()} on {found.name}"
         raise Trap(TrapKind.ILLEGAL_RESOURCE, what, what)
 
@@ -245,21 +250,28 @@ class CTile:
     async def _perform_verbs(self, coroutine: _Coroutine) -> None:
         """Perform verbs until the function has returned, or sets up the first interrupt, which is left."""
         perform = self._perform if coroutine.callbacks is None else self._perform_interruptibly
+        tick_of = self.tile.runtime.tick_of
         while True:
             while coroutine.posted:
                 await perform(coroutine, coroutine.posted.pop(0), "at or before ")
             request = coroutine.request
             if request is None:
                 return  # all cores of the tile end
-            if request.verb == Verb.SETUP_INTERRUPT and coroutine.is_uninterruptible:
+            verb = request.verb
+            if verb is _SETUP_INTERRUPT and coroutine.is_uninterruptible:
                 return
             coroutine.request = None
-            if request.verb == Verb.RETURN:
+            if verb is _RETURN:
                 coroutine.returned = request.a
                 return
             value, data = await perform(coroutine, request, "")
-            stands = request.verb == Verb.LET_TIME_PASS
-            await self._give(result(coroutine.number, value, self._tick(), data, time_stands=stands))
+            tick = tick_of(coroutine.core)
+            answer = result(coroutine.number, value, tick, data, time_stands=verb is _LET_TIME_PASS)
+            if len(self._coroutines) == 1 and not self._is_live:  # nobody else's result could go with it
+                self._results.append(answer)
+                self._run_program()
+            else:
+                await self._give(answer)
 
     async def _perform(self, coroutine: _Coroutine, request: Request, when: str) -> tuple[int, bytes]:
         try:
@@ -327,10 +339,8 @@ class CTile:
     async def _give(self, answer: bytes) -> None:
         """Give a result to the program, and wait until its cores have asked for their next verbs."""
         self._results.append(answer)
-        if len(self._coroutines) == 1 and not self._is_live:  # nobody else's result could go with it
-            self._run_program()
-            return
-        while any(waiting is answer for waiting in self._results):
+        exchange = self._exchanges
+        while self._exchanges == exchange:
             if self._pass is not None:
                 await self._pass.wait()
             elif not self._has_turns and self._others_run():
@@ -396,11 +406,12 @@ class CTile:
 
     def _give_results(self) -> None:
         results, self._results = self._results, []
+        self._exchanges += 1
         self.process.give(results)
 
     def _take_requests(self) -> None:
         """Give requests to the coroutines that ask. Raises ProgramEnded, RecordError."""
-        for request in list(read_requests(self.process.take())):
+        for request in read_requests(self.process.take()):
             coroutine = self._coroutines.get(request.core)
             if coroutine is None:
                 raise RecordError(f"there is no coroutine {request.core}")

@@ -6,7 +6,6 @@ result back. All numbers are little endian. Source: "Firmware in C on the substr
 
 import enum
 import struct
-from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -244,21 +243,23 @@ class Request(Struct, frozen=True):
     is_posted: bool
 
 
-def read_requests(message: memoryview) -> Iterator[Request]:
+def read_requests(message: memoryview) -> list[Request]:
     """Read the requests of a message. Raises RecordError."""
+    requests: list[Request] = []
     place, end = 0, len(message)
     while place < end:
         if end - place < _REQUEST.size:
             raise RecordError(f"{end - place} bytes are left, and a request has {_REQUEST.size}")
         core, verb, a, b, size, room = _REQUEST.unpack_from(message, place)
         place += _REQUEST.size
-        if size > min(BUFFER_BYTES, end - place) or room > BUFFER_BYTES:
+        if size > end - place or size > BUFFER_BYTES or room > BUFFER_BYTES:
             raise RecordError(f"a request of {size} bytes with room for {room}; {end - place} bytes are left")
         if (known := _VERBS.get(verb & ~POSTED)) is None:
             raise RecordError(f"there is no verb {verb & ~POSTED}")
         data = bytes(message[place : place + size]) if size else b""
-        yield Request(core, known, a, b, data, room, verb >= POSTED)
+        requests.append(Request(core, known, a, b, data, room, verb >= POSTED))
         place += size + 3 & ~3
+    return requests
 
 
 def result(core: int, value: int, tick: int, data: bytes = b"", *, time_stands: bool = False) -> bytes:
@@ -267,7 +268,7 @@ def result(core: int, value: int, tick: int, data: bytes = b"", *, time_stands: 
     With `time_stands` the core's next read of the clock counts as one more of the same loop.
     """
     record = _RESULT.pack(core, value & 0xFFFFFFFF, tick & 0xFFFFFFFF, time_stands, len(data))
-    return record + data + bytes(-len(data) % 4)
+    return record + data + bytes(-len(data) % 4) if data else record
 
 
 def start(

@@ -34,6 +34,7 @@ from aisrv.firmware.records import (
 _TURN_SECONDS: Final = 0.004
 """How long a live device waits for a tile before it lets its other tasks run."""
 _HEAD: Final = struct.Struct("<III")
+"""The version, and how many bytes of requests and of results there are."""
 
 
 class ProgramEnded(FirmwareError):

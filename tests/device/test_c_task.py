@@ -244,6 +244,12 @@ async def test_a_fault_stops_the_device_with_the_place_in_c(tmp_path: Path) -> N
     assert "segmentation fault at 0x8, in task at task.c:4" in str(sole_error(failed.value, Trap))
 
 
+async def test_a_task_that_exits_stops_the_device(tmp_path: Path) -> None:
+    with pytest.raises(ExceptionGroup) as failed:
+        await run(in_c(tmp_path, "#include <stdlib.h>\nvoid task(void) { exit(3); }"))
+    assert str(sole_error(failed.value, Trap)) == "ECALL (8): the program of tile 0 ended with 3"
+
+
 async def test_where_a_task_waits_for_its_outputs_a_trap_names_their_line(tmp_path: Path) -> None:
     need_compiler("addr2line")
     text = "#include <xcore/port.h>\nvoid task(void) {\n port_out(XS1_PORT_1A, 1);\n port_in(XS1_PORT_1A); }"

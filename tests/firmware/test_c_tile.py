@@ -1,11 +1,11 @@
 """What goes wrong in C: each fault halts its core with its place, and the tile's other cores run on."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
@@ -29,8 +29,15 @@ from tests.support.device_time import on_virtual_time
 from tests.support.past_timeline import Scheduled
 
 PROGRAM = """
+    #define _GNU_SOURCE
     #include <assert.h>
+    #include <limits.h>
+    #include <pthread.h>
+    #include <sched.h>
     #include <signal.h>
+    #include <spawn.h>
+    #include <sys/mman.h>
+    #include <threads.h>
     #include <unistd.h>
     static int deep(int n) {
         volatile char big[500];
@@ -38,13 +45,13 @@ PROGRAM = """
         return deep(n + 1) + big[0];
     }
     static void bad(void) {
-        volatile int zero = 0;
-        (void)zero;
+        volatile int zero = 0, least = INT_MIN;
+        (void)zero, (void)least;
         (void)deep;
         FAULT;
     }
     DECLARE_JOB(sends, (chanend_t));
-    void sends(chanend_t c) { for (int i = 0; i < 50; i++) chan_out_word(c, i); }
+    void sends(chanend_t c) { delay_ticks(100); for (int i = 0; i < 50; i++) chan_out_word(c, i); }
     DECLARE_JOB(adds, (chanend_t));
     void adds(chanend_t c) {
         unsigned sum = 0;
@@ -58,26 +65,54 @@ PROGRAM = """
         return 0;
     }
 """
+MMAP = 'mmap(NULL, 4096, PROT_READ, MAP_SHARED, memfd_create("", 0), 0)'
 HALTED = {
     "*(volatile int *)0 = 1": "LOAD_STORE (5): segmentation fault at 0",
+    f"zero = *(volatile char *){MMAP}": "LOAD_STORE (5): bus error at ADDRESS",
     "deep(0)": "LOAD_STORE (5): stack overflow",
-    "xassert(zero)": "ECALL (8): xassert(zero) failed at program.c:13",
-    "xassert_not(!zero)": "ECALL (8): xassert_not(!zero) failed at program.c:13",
-    "xassert_not_after(get_reference_time() - 5)": "ECALL (8): xassert_not_after(get_reference_time() - 5)",
-    "assert(zero)": "ECALL (8): assert(zero) failed at program.c:13",
+    "xassert(zero)": "ECALL (8): xassert(zero) failed at program.c:20",
+    "xassert_not(!zero)": "ECALL (8): xassert_not(!zero) failed at program.c:20",
+    "xassert_not_after(get_reference_time() - 5)": (
+        "ECALL (8): xassert_not_after(get_reference_time() - 5) failed at program.c:20"
+    ),
+    "assert(zero)": "ECALL (8): assert(zero) failed at program.c:20",
     "__builtin_trap()": "ARITHMETIC (7): illegal instruction or division by zero",
     'printf("%d", 1 / zero)': "ARITHMETIC (7): illegal instruction or division by zero",
-    "fork()": "ILLEGAL_INSTRUCTION (3): fork() is not there on a tile",
-    'system("true")': "ILLEGAL_INSTRUCTION (3): system() is not there on a tile",
-    'execv("/bin/true", NULL)': "ILLEGAL_INSTRUCTION (3): execv() is not there on a tile",
-    "chan_out_word(chanend_alloc(), 5)": "LINK_ERROR (1): output on chanend 0x80000302, which has no",
-    "chan_out_word(0x80001f02, 5)": "ILLEGAL_RESOURCE (4): chan_out_word on 0x80001f02, which is not",
+    "zero = least / (zero - 1)": "ARITHMETIC (7): arithmetic error",
+    "chan_out_word(chanend_alloc(), 5)": (
+        "LINK_ERROR (1): output on chanend 0x80000302, which has no destination"
+    ),
+    "chan_out_word(0x80001f02, 5)": (
+        "ILLEGAL_RESOURCE (4): chan_out_word on 0x80001f02, which is not a resource of this program"
+    ),
     "chanend_in_word(hwtimer_alloc())": "ILLEGAL_RESOURCE (4): inuint on timer 0x80000001",
     "lock_release(lock_alloc())": "ILLEGAL_RESOURCE (4): release of lock 0x80000005, which nobody holds",
-    "chan_out_buf_byte(1, (uint8_t *)bad, 2000000)": "LOAD_STORE (5): a buffer larger than 1 MiB",
+    "chan_out_buf_byte(1, (uint8_t *)bad, 2000000)": (
+        "LOAD_STORE (5): a buffer larger than 1 MiB, of which a tile has half"
+    ),
     "TRIGGERABLE_WAIT_EVENT(x); x:": "ECALL (8): a wait with no event enabled",
 }
-"""Faults, and how the report of the core begins."""
+"""Faults, and what is told of each before its place."""
+CALLS = (
+    "fork()",
+    "vfork()",
+    "clone(NULL, NULL, 0, NULL)",
+    'system("true")',
+    'popen("true", "r")',
+    'execv("/bin/true", NULL)',
+    'execve("/bin/true", NULL, NULL)',
+    'execvp("true", NULL)',
+    'execvpe("true", NULL, NULL)',
+    "fexecve(0, NULL, NULL)",
+    'execl("/bin/true", "true", NULL)',
+    'execlp("true", "true", NULL)',
+    'execle("/bin/true", "true", NULL, NULL)',
+    'posix_spawn(NULL, "/bin/true", NULL, NULL, NULL, NULL)',
+    'posix_spawnp(NULL, "true", NULL, NULL, NULL, NULL)',
+    "pthread_create(NULL, NULL, NULL, NULL)",
+    "thrd_create(NULL, NULL, NULL)",
+)
+"""Calls that would begin another process or thread."""
 
 
 @pytest.fixture(autouse=True)
@@ -85,22 +120,59 @@ def _tools() -> None:
     need_compiler("addr2line")
 
 
+def children_of(pid: int) -> set[int]:
+    """Processes whose parent is a process."""
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.add(int(status.parent.name))
+    return found
+
+
+def told_of(folder: Path, fault: str, caplog: pytest.LogCaptureFixture) -> str:
+    """Run a program with a fault in its first core; return what is told of that core's trap."""
+    before = children_of(os.getpid())
+    assert run_c(folder, PROGRAM.replace("FAULT", fault)) == TRAPPED
+    assert children_of(os.getpid()) <= before
+    (record,) = caplog.records
+    told = re.fullmatch(
+        r"tile 0 core 0 \(main\) trapped at tick 0( in [\w ]+)?: (.*); the core is halted",
+        record.getMessage(),
+    )
+    assert told is not None
+    return told[2]
+
+
+IN_BAD = "in bad at program.c:20, called by main at program.c:33"
+
+
 @pytest.mark.parametrize("fault", HALTED)
 def test_a_fault_halts_its_core_alone(
     tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_c(tmp_path, PROGRAM.replace("FAULT", fault)) == TRAPPED
+    told = told_of(tmp_path, fault, caplog)
+    place = (
+        "in deep at program.c:13, called by deep at program.c:14, 23 times" if fault == "deep(0)" else IN_BAD
+    )
+    assert re.sub("error at 0x[0-9a-f]+", "error at ADDRESS", told) == f"{HALTED[fault]}, {place}"
     assert capfd.readouterr().out == "sum 1225\n"
-    (record,) = caplog.records
-    message = record.getMessage()
-    assert message.startswith("tile 0 core 0 (main) trapped at tick ")
-    assert HALTED[fault] in message
-    place = "in deep at program.c:6" if fault == "deep(0)" else "in bad at program.c:13"
-    assert place in message
-    assert message.endswith("; the core is halted")
 
 
-PLACE = "abort, in bad at program.c:13, called by main at program.c:26"
+@pytest.mark.parametrize("call", CALLS)
+def test_no_other_process_or_thread_begins(
+    tmp_path: Path, call: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = call.partition("(")[0]
+    reason = f"ILLEGAL_INSTRUCTION (3): {name}() is not there on a tile, {IN_BAD}"
+    assert told_of(tmp_path, call, caplog) == reason
+    assert capfd.readouterr().out == "sum 1225\n"
+
+
+PLACE = f"abort, {IN_BAD}"
 LOST = {
     "char *volatile p = malloc(9); free(p); free(p)": PLACE,
     "abort()": PLACE,
@@ -140,15 +212,15 @@ def test_a_program_that_writes_over_the_runtime_is_lost(
 
 
 def test_an_endless_loop_is_reported_again_and_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     text = PROGRAM.replace("FAULT", "for (;;) {}")
     processes = {0: ProcessSettings(cpu_limit=1, cpu_limit_halts=True)}
     assert run_c(tmp_path, text, RunSettings(processes=processes)) == TRAPPED
     first, second = (record.getMessage() for record in caplog.records)
-    place = "in bad at program.c:13, called by main at program.c:26"
-    assert first == f"tile 0 core 0 (main): 1 s of CPU time without a verb, {place}"
-    assert f"ECALL (8): no verb within the limit of CPU time, {place}; the core is halted" in second
+    assert first == f"tile 0 core 0 (main): 1 s of CPU time without a verb, {IN_BAD}"
+    assert f"ECALL (8): no verb within the limit of CPU time, {IN_BAD}; the core is halted" in second
+    assert capfd.readouterr().out == "sum 1225\n"
 
 
 def test_a_trap_names_the_frames(tmp_path: Path) -> None:
@@ -224,35 +296,51 @@ def test_outputs_take_the_same_time_posted_or_not(
     assert capfd.readouterr().out == "2415 at 127\n"
 
 
-def children_of(pid: int) -> Iterator[int]:
-    """Processes whose parent is a process."""
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = status.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == pid:
-            yield int(status.parent.name)
+TWO_TILES = """
+    void main_tile0(chanend_t c) {
+        chan_out_word(c, 1);
+        chan_in_word(c);
+        puts("runs");
+        fflush(stdout);
+        for (;;) {}
+    }
+    void main_tile1(chanend_t c) {
+        chan_in_word(c);
+        chan_out_word(c, 2);
+        chan_in_word(c);
+    }
+"""
 
 
 def test_no_process_is_left_where_the_simulator_is_killed(tmp_path: Path) -> None:
-    program = compiled(tmp_path, 'int main(void) { puts("runs"); fflush(stdout); for (;;) {} }')
+    """Neither the one that loops, nor the one that waits."""
+    program = compiled(tmp_path, TWO_TILES)
     code = f"""
         from pathlib import Path
         from aisrv.firmware.whole_program import RunSettings, run_whole_programs
-        run_whole_programs({{0: Path({str(program)!r})}}, RunSettings())
+        program = Path({str(program)!r})
+        run_whole_programs({{0: program, 1: program}}, RunSettings())
     """
     with subprocess.Popen(
         [sys.executable, "-c", dedent(code)], stdout=subprocess.PIPE, text=True
     ) as simulator:
         assert simulator.stdout is not None
         assert simulator.stdout.readline() == "runs\n"
-        (child,) = children_of(simulator.pid)
+        children = children_of(simulator.pid)
+        assert len(children) == 2
         simulator.kill()
     deadline = time.monotonic() + 30
-    while Path(f"/proc/{child}").exists() and "State:\tZ" not in Path(f"/proc/{child}/status").read_text():
+    while any(map(is_there, children)):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process runs; one that nobody has waited for does not."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
 
 
 def test_an_interrupt_ends_an_endless_loop(tmp_path: Path) -> None:

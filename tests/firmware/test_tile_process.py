@@ -79,7 +79,7 @@ def test_a_debugger_starts_the_program(tmp_path: Path, capfd: pytest.CaptureFixt
     program = compiled(tmp_path, RETURNS)
     with TileProcess(program, 0, ProcessSettings(command=("env", "LC_ALL=C"))) as process:
         process.give([start(0, 0, 0, [])])
-        assert next(read_requests(process.take())).a == 5
+        assert read_requests(process.take())[0].a == 5
 
 
 def test_a_debugger_that_is_not_there_leaves_nothing_open(tmp_path: Path) -> None:

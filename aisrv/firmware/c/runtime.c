@@ -493,8 +493,19 @@ NOT_ON_A_TILE(int, system, const char *command)
 NOT_ON_A_TILE(int, execve, const char *path, char *const argv[], char *const envp[])
 NOT_ON_A_TILE(int, execv, const char *path, char *const argv[])
 NOT_ON_A_TILE(int, execvp, const char *file, char *const argv[])
+NOT_ON_A_TILE(int, execvpe, const char *file, char *const argv[], char *const envp[])
+NOT_ON_A_TILE(int, fexecve, int descriptor, char *const argv[], char *const envp[])
+NOT_ON_A_TILE(int, execl, const char *path, const char *first, ...)
+NOT_ON_A_TILE(int, execlp, const char *file, const char *first, ...)
+NOT_ON_A_TILE(int, execle, const char *path, const char *first, ...)
+NOT_ON_A_TILE(int, posix_spawn, pid_t *pid, const char *path, const void *actions, const void *attributes,
+              char *const argv[], char *const envp[])
+NOT_ON_A_TILE(int, posix_spawnp, pid_t *pid, const char *file, const void *actions, const void *attributes,
+              char *const argv[], char *const envp[])
+NOT_ON_A_TILE(FILE *, popen, const char *command, const char *mode)
 NOT_ON_A_TILE(int, clone, int (*function)(void *), void *stack, int flags, void *argument, ...)
 NOT_ON_A_TILE(int, pthread_create, void *thread, const void *attributes, void *(*function)(void *), void *argument)
+NOT_ON_A_TILE(int, thrd_create, void *thread, int (*function)(void *), void *argument)
 
 /* The exchange with the simulator. */
 

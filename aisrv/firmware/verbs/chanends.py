@@ -11,13 +11,9 @@ from aisrv.xcore.chanend import ChanEnd
 _CONTROL: Final = 0x80000000
 
 
-def _end(tile: ProgramTile, request: Request) -> ChanEnd:
-    return tile.find(request.a, ChanEnd, request.verb)
-
-
 def _puts(verb: Callable[[ChanEnd, int], Awaitable[object]]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        await verb(_end(tile, request), request.b)
+        await verb(tile.find(request.a, ChanEnd, request.verb), request.b)
         return DONE
 
     return handler
@@ -25,14 +21,14 @@ def _puts(verb: Callable[[ChanEnd, int], Awaitable[object]]) -> Handler:
 
 def _gets(verb: Callable[[ChanEnd], Awaitable[int | bool]]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        return int(await verb(_end(tile, request))), b""
+        return int(await verb(tile.find(request.a, ChanEnd, request.verb))), b""
 
     return handler
 
 
 def _puts_all(verb: Callable[[ChanEnd, bytes], Awaitable[object]]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        await verb(_end(tile, request), request.data)
+        await verb(tile.find(request.a, ChanEnd, request.verb), request.data)
         return DONE
 
     return handler
@@ -40,18 +36,18 @@ def _puts_all(verb: Callable[[ChanEnd, bytes], Awaitable[object]]) -> Handler:
 
 def _gets_all(verb: Callable[[ChanEnd, int], Awaitable[bytes]]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        return 0, await verb(_end(tile, request), request.b)
+        return 0, await verb(tile.find(request.a, ChanEnd, request.verb), request.b)
 
     return handler
 
 
 async def _in_until_control(tile: ProgramTile, request: Request) -> Answer:
-    run = await _end(tile, request).in_until_control(request.room)
+    run = await tile.find(request.a, ChanEnd, request.verb).in_until_control(request.room)
     return (_CONTROL | run, b"") if isinstance(run, int) else (len(run), run)
 
 
 async def _set_destination(tile: ProgramTile, request: Request) -> Answer:
-    _end(tile, request).setd(request.b)
+    tile.find(request.a, ChanEnd, request.verb).setd(request.b)
     return DONE
 
 

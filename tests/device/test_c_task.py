@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import trio
-import trio.testing
 
 from aisrv import digits
 from aisrv.board import Board, BoardError, EngineSpec, TaskSpec
@@ -40,11 +39,27 @@ def in_c(folder: Path, text: str, name: str = "task", **settings: Any) -> TaskSp
     return TaskSpec(name, c=(path,), **settings)
 
 
+class Ended(Tracer):
+    """Hears of the end of tasks, however long their programs run."""
+
+    hears_verbs = False
+
+    def __init__(self, *names: str) -> None:
+        self._left = set(names)
+        self.all = trio.Event()
+
+    def core_ended(self, core: Core, _tick: int) -> None:
+        self._left.discard(core.name)
+        if not self._left:
+            self.all.set()
+
+
 async def run(*tasks: TaskSpec, model: bytes | None = None) -> None:
     board = Board(engines=(EngineSpec(arena_bytes=64 * 1024),), spi=None, tasks=tasks)
+    ended = Ended(*(task.name for task in tasks))
     with trio.fail_after(30):
-        async with open_device(board, runner=inline):
-            await trio.testing.wait_all_tasks_blocked()
+        async with open_device(board, runner=inline, tracer=ended):
+            await ended.all.wait()
 
 
 async def test_a_task_uses_an_engine(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -271,10 +286,11 @@ async def record():
 """
 
 
-class Probing(Tracer):
-    """Keeps what is recorded on probes."""
+class Probing(Ended):
+    """Keeps what tasks record on probes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *names: str) -> None:
+        super().__init__(*names)
         self.records: list[tuple[str, Value]] = []
 
     def probed(
@@ -292,10 +308,10 @@ async def test_tasks_of_a_board_record_on_the_probes_of_its_config_file(tmp_path
         '[[tasks]]\nname = "record"\nc = ["record.c"]\ntile = 0\n'
         '[[tasks]]\nname = "python"\ntask = "tasks_with_probes:record"\ntile = 0\n'
     )
-    heard = Probing()
+    heard = Probing("record", "python")
     with trio.fail_after(30):
         async with open_device(read_board(tmp_path / "board.toml"), runner=inline, tracer=heard):
-            await trio.testing.wait_all_tasks_blocked()
+            await heard.all.wait()
     assert sorted(heard.records) == [("From C", -5), ("From Python", -7)]
 
 

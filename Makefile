@@ -19,7 +19,7 @@ QUICK := $(addprefix tests/,protocol values model terminal xcore engine board ph
 	$(addprefix --ignore=tests/,phy/jacdac host_tools/commands/test_jacdac.py host_tools/exchange/test_jacdac.py) \
 	--ignore=tests/phy/usb/taps
 
-.PHONY: demo test test-web quick lint types compiled unit soak arm package wheels release bench docs pictures predictions reference clean
+.PHONY: demo test test-web quick lint types compiled unit long seconds soak arm package wheels release bench docs pictures predictions reference clean
 
 demo: $(VENV)/.ready
 	$(BIN)/aisrv demo
@@ -42,6 +42,16 @@ compiled: $(VENV)/.ready-test
 
 unit: compiled
 	$(PYTEST)
+
+# What does not run every day, but in CI: the mark `long` says why.
+long: compiled
+	AISRV_LONG=1 $(PYTEST) --quiet -m long
+
+# The everyday tests, and then tables of where their time goes.
+seconds: compiled
+	rm -rf build/seconds
+	AISRV_SECONDS=build/seconds $(PYTEST) --quiet
+	$(BIN)/python -m tests.support.seconds_table build/seconds
 
 quick: compiled
 	$(PYTEST) --quiet $(QUICK)

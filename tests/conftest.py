@@ -12,7 +12,7 @@ import trio
 from hypothesis import HealthCheck, settings
 
 from aisrv import digits
-from tests.support import all_timed
+from tests.support import all_timed, amounts, seconds
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -25,7 +25,8 @@ collect_ignore = ["browser"]
 """Folders that only run where they are named: `make test-web` does."""
 
 LONGEST = (
-    "tests/guest/test_kernel.py",
+    "tests/guest/test_kernel.py",  # with `make long`
+    "tests/evaluate/fleet/test_cluster_run.py",
     "tests/integration/test_manual.py",
     "tests/image_builder/test_build.py",
     "tests/cli/test_evaluate.py",
@@ -46,15 +47,19 @@ def _in_trio(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     return run
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Keep the garbage collector from looking through the thousands of tests while they are collected."""
+    if folder := os.environ.get(seconds.SWITCH):
+        config.pluginmanager.register(seconds.Recorder(Path(folder)))
     gc.disable()
     if all_timed.IS_ON:
         all_timed.switch_on()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files; all others keep their order."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what does not run every day, and begin with the longest files."""
+    if not amounts.LONG:
+        amounts.without_long(config, items)
     if all_timed.IS_ON:
         all_timed.leave_out(items)
     places = {name: place for place, name in enumerate(LONGEST)}

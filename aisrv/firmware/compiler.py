@@ -152,23 +152,24 @@ def runtime(compiler: str, functions: Sequence[str] = ()) -> list[str]:
 
     `functions` are what a board starts; none where the program has a main.
     """
-    table = _table(functions)
-    sources = [path.read_bytes() for path in sorted(HERE.rglob("*")) if path.is_file()]
+    contents = [path.read_bytes() for path in sorted(HERE.rglob("*")) if path.is_file()]
     options = ("-std=gnu11", "-D_GNU_SOURCE", *CFLAGS, f"-I{HERE}", "-O2", "-fno-stack-protector")
-    said = "\0".join((_run(compiler, "--version"), compiler, header(), table, *options))
-    kept = cache() / hashlib.sha256(b"\0".join((said.encode(), *sources))).hexdigest()[:32]
-    objects = [kept / f"{Path(name).stem}.o" for name in (*RUNTIME, "tasks.c")]
+    said = "\0".join((_run(compiler, "--version"), compiler, header(), *options))
+    kept = cache() / hashlib.sha256(b"\0".join((said.encode(), *contents))).hexdigest()[:32]
+    table = _table(functions)
+    tasks = f"tasks-{hashlib.sha256(table.encode()).hexdigest()[:32]}.c"  # all boards share the others
+    objects = [kept / Path(name).with_suffix(".o") for name in (*RUNTIME, tasks)]
     if all(each.is_file() for each in objects):
         return list(map(str, objects))
     with tempfile.TemporaryDirectory(prefix="aisrv-firmware-") as folder:
         work = Path(folder)
         (work / "verbs.h").write_text(header())
-        (work / "tasks.c").write_text(table)
-        for source, output in zip(
-            (*(HERE / name for name in RUNTIME), work / "tasks.c"), objects, strict=True
-        ):
-            _run(compiler, *options, f"-I{work}", str(source), "-c", "-o", str(work / output.name))
-            _keep(work / output.name, output)
+        (work / tasks).write_text(table)
+        sources = (*(HERE / name for name in RUNTIME), work / tasks)
+        for source, output in zip(sources, objects, strict=True):
+            if not output.is_file():
+                _run(compiler, *options, f"-I{work}", str(source), "-c", "-o", str(work / output.name))
+                _keep(work / output.name, output)
     return list(map(str, objects))
 
 

@@ -20,6 +20,7 @@ from tests.support.programs import AISRV, need_package, run_process
 need_package("distributed", "distributed>=2024.8")
 
 END_SECONDS = 10.0
+LONG = "it starts clusters; one with one worker does every day"
 
 
 @contextmanager
@@ -62,6 +63,7 @@ def until_gone(processes: list[int]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.long(LONG)
 def test_a_killed_fleet_leaves_no_process(tmp_path: Path) -> None:
     (tmp_path / "digits.tflite").write_bytes(digits.model_bytes())
     with fleet(2) as (process, scheduler, dashboard):
@@ -84,7 +86,10 @@ def command(process: int) -> bytes:
     return Path(f"/proc/{process}/cmdline").read_bytes()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 0, marks=pytest.mark.long(LONG))],
+)
 def test_a_signal_ends_it_without_a_word(number: signal.Signals, code: int) -> None:
     with fleet(1) as (process, scheduler, _):
         processes = descendants_of(process.pid)

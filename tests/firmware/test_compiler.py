@@ -16,6 +16,7 @@ from aisrv.firmware.compiler import (
     build,
     find_compiler,
     mains,
+    runtime,
 )
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.whole_program import RunSettings, run_whole_programs
@@ -47,6 +48,15 @@ def test_a_changed_source_header_or_option_is_compiled_anew(tmp_path: Path) -> N
     built.append(build(Program((unit,), sanitize=("undefined",))))
     assert len(set(built)) == 4
     assert [run_whole_programs({0: each}, RunSettings()) for each in built[:2]] == [1, 2]
+
+
+def test_boards_share_what_is_the_same_for_all() -> None:
+    compiler = need_compiler()
+    *shared, table = runtime(compiler, ["director"])
+    *again, of_a_main = runtime(compiler)
+    assert shared == again
+    assert len(shared) == len(RUNTIME)
+    assert table != of_a_main
 
 
 def test_the_compiler_says_what_is_wrong(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from tests.support.spi_echo import echo
 from tests.support.spidev_expected import EXPECTED
 from tests.support.spidev_program import pattern
 
+pytestmark = pytest.mark.long("an emulated machine boots: 54 s of CPU time")
+
 HERE = Path(__file__).parent
 LIBUSB_CLIENT = HERE.parent / "support/libusb_client.c"
 SPIDEV_CLIENT = HERE.parent / "support/spidev_client.c"

@@ -20,7 +20,7 @@ from host_tools.standins.pyusb_backend import get_backend
 from tests.integration import test_ioserver as ours
 from tests.integration.test_ioserver import MODELS, OWN_PROGRAM, model_files, xmos_python
 from tests.support import networks
-from tests.support.c_programs import kept_programs, need_compiler
+from tests.support.c_programs import kept_folder, kept_programs, need_compiler
 from tests.support.ioserver_host import IoserverHost
 from tests.support.paths import ROOT
 from tests.support.programs import AISRV, run_process
@@ -80,7 +80,7 @@ def address(board_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
             await device.load_model(model, engine=number, command=Command.SET_MODEL_EXT)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "programs"))
+        patch.setenv("XDG_CACHE_HOME", kept_folder(tmp_path_factory))
         with BackgroundDevice(read_board(board_file)) as background:
             background.call(load)
             yield background.usbip_address

@@ -4,16 +4,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.c_programs import kept_programs
 from tests.support.manual_page import Page, compare
 from tests.support.page_session import follow
 from tests.support.paths import ROOT
 from tests.support.programs import missing
+
+__all__ = ["kept_programs"]
 
 TUTORIALS = sorted((ROOT / "docs/start").glob("*.md"))
 GUIDES = ("device-time", "jacdac", "relocatable", "run-graphs")
 EXAMPLES = [ROOT / "docs/guides" / f"{name}.md" for name in GUIDES]
 INSIDE = [ROOT / "docs/inside/tracer.md", ROOT / "docs/inside/interfaces.md"]
 PAGES = [ROOT / "README.md", *TUTORIALS, *EXAMPLES, *INSIDE]
+LONG = {"evaluate": "eleven evaluations, two of them on a cluster"}
+"""Pages that are not followed every day, and why."""
 RUN_OR_READ = {"console", "sh", "text"}
 """What a block of a tutorial may be, without a title: commands that are run, and those that no test can."""
 
@@ -22,7 +27,13 @@ def name_of(path: Path) -> str:
     return path.stem
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def followed(path: Path) -> object:
+    reason = LONG.get(name_of(path))
+    return pytest.param(path, marks=pytest.mark.long(reason)) if reason else path
+
+
+@pytest.mark.parametrize("path", [followed(each) for each in PAGES], ids=name_of)
+@pytest.mark.usefixtures("kept_programs")
 async def test_a_page_shows_what_a_reader_sees(path: Path, tmp_path: Path) -> None:
     page = Page.read(path)
     if need := page.missing():

@@ -1,15 +1,30 @@
-"""How much of a test runs: a share every day, all of it with `make soak`, which sets AISRV_IN_FULL.
+"""How much runs every day, and how much in CI and with `make soak`.
 
-A test that asks has the mark `in_full`, by which `make soak` chooses it.
+- A test with the mark `in_full` runs a share of its tries every day, and all of them with `make soak`,
+  which sets AISRV_IN_FULL.
+- A test with the mark `long` does not run every day: what it starts takes many seconds, as a cluster or a
+  virtual machine does. `make long` sets AISRV_LONG, and CI runs it on each change.
 """
 
 import os
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
+import pytest
+
 T = TypeVar("T")
 
 IN_FULL: Final = bool(os.environ.get("AISRV_IN_FULL"))
+LONG: Final = IN_FULL or bool(os.environ.get("AISRV_LONG"))
+LONG_MARK: Final = "long"
+
+
+def without_long(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests with the mark `long`; pytest counts them as deselected."""
+    left_out = [item for item in items if item.get_closest_marker(LONG_MARK)]
+    if left_out:
+        items[:] = [item for item in items if not item.get_closest_marker(LONG_MARK)]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def amount(full: int, *, every_day: int) -> int:

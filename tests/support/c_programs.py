@@ -1,5 +1,6 @@
 """Programs in C for tests: compiled once, run on a node on virtual time."""
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,7 +56,14 @@ def run_c(
     return run_whole_programs(programs, settings or RunSettings(), outside=outside)
 
 
+def kept_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the folder for what is compiled, one for all processes of this run of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    of_all = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return str(of_all / "programs")
+
+
 @pytest.fixture
 def kept_programs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what is compiled in a folder of this run of the tests."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "programs"))
+    monkeypatch.setenv("XDG_CACHE_HOME", kept_folder(tmp_path_factory))

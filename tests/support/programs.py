@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import pytest
 
 from aisrv.protocol.engine_kind import default_kind
+from tests.support.ready_commands import is_command, ready_commands
 
 AISRV = [sys.executable, "-P", "-m", "aisrv"]
 HOST = [sys.executable, "-P", "-m", "host_tools"]
@@ -29,16 +30,21 @@ def run_process(
     cwd: Path | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Run a program to its end, with nothing to read; `check` wants exit code 0."""
-    done = subprocess.run(
-        [os.fspath(word) if isinstance(word, Path) else str(word) for word in command],
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-        env=env,
-        cwd=cwd,
-    )
+    words = [os.fspath(word) if isinstance(word, Path) else str(word) for word in command]
+    variables = os.environ if env is None else env
+    if is_command(words) and ready_commands().can_run(variables):
+        done = ready_commands().run(words, variables, cwd, TIMEOUT)
+    else:
+        done = subprocess.run(
+            words,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+            env=env,
+            cwd=cwd,
+        )
     if check:
         assert done.returncode == 0, done.stderr
     return done

@@ -1,12 +1,16 @@
 """The keys of the TOML files as their loaders have them."""
 
 import tomllib
+from functools import cache
 
 import pytest
 
 from aisrv.board import Board
 from aisrv.board.toml_file import parse_board
-from docs.generate.settings_keys import board_keys, pack_keys, suite_keys, sweep_keys
+from docs.generate import settings_keys
+from docs.generate.settings_keys import pack_keys, suite_keys, sweep_keys
+
+board_keys = cache(settings_keys.board_keys)
 
 
 def rows(text: str, heading: str) -> dict[str, list[str]]:

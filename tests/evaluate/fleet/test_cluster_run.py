@@ -31,6 +31,8 @@ EXAMPLES: Final = amount(397, every_day=180)
 SHARD: Final = ("--shard", "15", "--limit", str(EXAMPLES), "--check", "0")
 SLOW: Final = ("--engine", "slow_engine:Slow")
 RUN_SECONDS: Final = 240.0
+OWN_CLUSTER: Final = "it starts a cluster of its own"
+SAME_CLUSTER: Final = "two more evaluations; one on the same cluster runs every day"
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +97,7 @@ def test_the_parts_are_those_of_one_machine(
     assert set(times) == {"worker", "seconds", "attempts", "histogram"}
 
 
+@pytest.mark.long(SAME_CLUSTER)
 def test_devices_run_on_workers_too(work: Path, two_workers: Cluster) -> None:
     words = ("digits", "--limit", "8", "--shard", "4")
     assert run(work, *words, "--out", "on", "--on", "virtual", "--dask", two_workers.address).returncode == 0
@@ -102,6 +105,7 @@ def test_devices_run_on_workers_too(work: Path, two_workers: Cluster) -> None:
     assert parts(work / "on") == parts(work / "off")
 
 
+@pytest.mark.long(SAME_CLUSTER)
 def test_arrays_are_run_from_their_file(work: Path, two_workers: Cluster) -> None:
     images = np.array([np.frombuffer(each.image, np.int8) for each in digits.test_images()])
     labels = np.array([each.label for each in digits.test_images()])
@@ -113,6 +117,7 @@ def test_arrays_are_run_from_their_file(work: Path, two_workers: Cluster) -> Non
     assert parts(work / "npz") == parts(work / "npz_here")
 
 
+@pytest.mark.long(SAME_CLUSTER)
 def test_pictures_in_an_archive_are_read_by_their_addresses(work: Path, two_workers: Cluster) -> None:
     for index, digit in enumerate(digits.test_images()[:9]):
         pixels = np.frombuffer(digits.pixels_of(digit.image), np.uint8).reshape(8, 8)
@@ -127,6 +132,7 @@ def test_pictures_in_an_archive_are_read_by_their_addresses(work: Path, two_work
     assert parts(work / "packed") == parts(work / "unpacked")
 
 
+@pytest.mark.long(OWN_CLUSTER)
 def test_workers_with_another_version_refuse(work: Path, tmp_path: Path) -> None:
     other = tmp_path / "modules" / "pyarrow-99.0.1.dist-info"
     other.mkdir(parents=True)
@@ -171,6 +177,7 @@ def certificates(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long(OWN_CLUSTER)
 def test_a_cluster_with_tls_takes_those_with_a_certificate(work: Path, tmp_path: Path) -> None:
     own, other = certificates(tmp_path / "own"), certificates(tmp_path / "other")
     words = ("digits", "--limit", "6", "--shard", "3", "--check", "0", "--wait", "20")
@@ -251,6 +258,7 @@ KILLS: Final = ("worker",) * 6 + ("scheduler",) * 2 + ("client",) * 2
 EVERY_DAY: Final = ("worker", "worker", "scheduler", "client")
 
 
+@pytest.mark.long(OWN_CLUSTER)
 @pytest.mark.in_full
 @pytest.mark.parametrize("seed", range(amount(20, every_day=1)))
 def test_whoever_dies_all_parts_are_there_once(
@@ -371,6 +379,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long(OWN_CLUSTER)
 @pytest.mark.in_full
 @pytest.mark.parametrize(
     ("allowed", "shard", "limit"), some([(0, 2, 6), (0, 40, 60), (3, 40, 60)], every_day=1)

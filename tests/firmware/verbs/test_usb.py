@@ -26,7 +26,7 @@ from aisrv.protocol.usb_descriptors import Recipient, SetupPacket, StandardReque
 from aisrv.xcore.traps import Trap
 from host_tools.standins.pyusb_backend import get_backend
 from phy.usb.urb import TransferStatus
-from tests.support.c_programs import need_compiler, run_c
+from tests.support.c_programs import kept_folder, need_compiler, run_c
 from tests.support.device_time import on_virtual_time
 from tests.support.manual_page import Page
 from tests.support.paths import ROOT
@@ -62,7 +62,7 @@ def board_of(*sources: Path, function: str = "usb_device", **settings: Any) -> B
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     need_compiler()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "programs"))
+        patch.setenv("XDG_CACHE_HOME", kept_folder(tmp_path_factory))
         with BackgroundDevice(board_of(SOURCE)) as background:
             yield background.usbip_address
 

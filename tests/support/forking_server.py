@@ -1,0 +1,81 @@
+"""A process that has imported what commands need, and forks one for each command that it is asked for.
+
+`ready_commands.py` starts it with a socket of packets, each of them a request with three files: standard
+output, standard error, and that for the process's number, its exit code and its CPU seconds.
+"""
+
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+from importlib import import_module
+from typing import Any
+
+OTHERS = ("host_tools.cli", "flash_server.cli")
+MOST_BYTES = 1 << 20
+
+
+def import_commands() -> None:
+    """Import all commands; the group of `aisrv` loads each when it is used."""
+    for place, _ in import_module("aisrv.cli.main").COMMANDS.values():
+        import_module(place.partition(":")[0])
+    for module in OTHERS:
+        import_module(module)
+    gc.collect()
+    gc.freeze()
+
+
+def next_command(requests: socket.socket) -> dict[str, Any] | None:
+    """Return what this process is to run; it returns in each fork, and None in the server at the end."""
+    while True:
+        message, files, _, _ = socket.recv_fds(requests, MOST_BYTES, 3)
+        if not message:
+            return None
+        if os.fork() == 0:
+            return _in_fork(json.loads(message), *files)
+        for each in files:
+            os.close(each)
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _in_fork(request: dict[str, Any], output: int, errors: int, result: int) -> dict[str, Any]:
+    """Fork the command's process, tell its number and how it ends; return in the command's process."""
+    process = os.fork()
+    if process:
+        os.close(output)
+        os.close(errors)
+        os.write(result, f"{process}\n".encode())
+        _, status, used = os.wait4(process, 0)
+        code = os.waitstatus_to_exitcode(status)
+        os.write(result, f"{code} {used.ru_utime + used.ru_stime}\n".encode())
+        os._exit(0)
+    os.close(result)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, file in enumerate((nothing, output, errors)):
+        os.dup2(file, number)
+        os.close(file)
+    return request
+
+
+def main() -> None:
+    """Serve until the socket ends; in a fork, be the command."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import_commands()
+    with socket.socket(fileno=int(sys.argv[1])) as requests:
+        request = next_command(requests)
+    if request is None:
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv[1:] = request["words"]
+    runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Commands that are forks: the arguments, files and ends of a process of their own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.programs import AISRV, FLASH, HOST
+from tests.support.ready_commands import is_command, ready_commands
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*AISRV, "--version"],
+        [*HOST, "--help"],
+        [*FLASH, "no such command"],
+        [*AISRV, "model", "show", "nothing.tflite"],
+        [*AISRV, "exec", "--", "sh", "-c", "pwd; echo $GIVEN; kill -TERM $$"],
+    ],
+)
+def test_a_fork_does_what_a_new_process_does(words: list[str], tmp_path: Path) -> None:
+    variables = os.environ | {"GIVEN": "a value", "COLUMNS": "60"}
+    new = subprocess.run(
+        words,
+        env=variables,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    fork = ready_commands().run(words, variables, tmp_path, 60)
+    assert (fork.returncode, fork.stdout, fork.stderr) == (new.returncode, new.stdout, new.stderr)
+
+
+def test_a_command_that_hangs_is_killed(tmp_path: Path) -> None:
+    words = [*AISRV, "exec", "--", "sh", "-c", "echo $PPID > new; mv new number; exec sleep 9"]
+    with pytest.raises(subprocess.TimeoutExpired):
+        ready_commands().run(words, os.environ, tmp_path, 1)
+    number = tmp_path / "number"  # not there where the machine is so busy that it has not begun
+    assert not number.exists() or not Path("/proc", number.read_text().strip()).exists()
+
+
+def test_what_python_reads_when_it_begins_needs_a_new_process() -> None:
+    commands = ready_commands()
+    assert commands.can_run(os.environ | {"AISRV_SPI": "tcp:1", "TMPDIR": "/nowhere"})
+    assert not commands.can_run(os.environ | {"PYTHONPATH": "/nowhere"})
+    assert not commands.can_run(os.environ | {"LC_ALL": "C"})
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (AISRV, True),
+        ([*HOST, "info"], True),
+        ([sys.executable, "-P", "-m", "aisrv.firmware.cc"], False),
+        ([sys.executable, "-c", "pass"], False),
+        (["aisrv", "run"], False),
+        ([sys.executable, "-P", "-m"], False),
+    ],
+)
+def test_commands_of_this_python_alone_are_forks(words: list[str], expected: bool) -> None:
+    assert is_command(words) is expected

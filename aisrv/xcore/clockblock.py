@@ -31,8 +31,11 @@ class ClockedPort(Protocol):
     def is_inverted(self) -> bool:
         """Whether it reads the opposite."""
 
-    def check_source(self, block: "ClockBlock") -> None:
-        """Trap where its pin cannot clock a block."""
+    def check_source(self, block: "ClockBlock", verb: str) -> None:
+        """Trap where its pin cannot clock a block, or be its ready signal."""
+
+    def read_pins(self, now: int) -> None:
+        """Called before the ready signal of the block is that of another pin."""
 
     def clock_ends(self, now: int) -> None:
         """Called before the block's edges are others."""
@@ -73,6 +76,7 @@ class ClockBlock:
     def _set_defaults(self) -> None:
         self._source: ClockedPort | None = None
         self._source_mhz = REFERENCE_MHZ
+        self._ready_source: ClockedPort | None = None
         self._divide = 0
         self._rise_delay = self._fall_delay = 0
 
@@ -90,6 +94,11 @@ class ClockBlock:
     def source_pin(self) -> Pin | None:
         """The pin that its edges come from; None where they are periodic."""
         return None if self._source is None or not self.runs else self._source.pins[0]
+
+    @property
+    def ready_source(self) -> ClockedPort | None:
+        """The port of one bit whose pin is the ready signal that the block's ports read."""
+        return self._ready_source
 
     def enable(self) -> None:
         """Make it ready for use, with the reference clock as its source, undivided, not running."""
@@ -131,8 +140,19 @@ class ClockBlock:
     def set_source_port(self, port: ClockedPort) -> None:
         """Take its edges from the pin of a port of one bit."""
         self._check_setting("setclk")
-        port.check_source(self)
+        port.check_source(self, "setclk")
         self._source = port
+
+    def set_ready_src(self, port: ClockedPort) -> None:
+        """Have the block's ports read their ready signal from the pin of a port of one bit."""
+        self._check("setrdy")
+        port.check_source(self, "setrdy")
+        now = self._now()
+        for each in self.ports:
+            each.read_pins(now)
+        self._ready_source = port
+        for each in self.ports:
+            each.edges_changed(now + 1)
 
     def set_source_clk_ref(self) -> None:
         """Take the reference clock of 100 MHz as its source."""

@@ -256,6 +256,15 @@ class Pin:
         """Forget a reader, where it is one."""
         self._readers = tuple(each for each in self._readers if each is not reader)
 
+    def settle(self, now: int) -> None:
+        """Have all readers read what they need of the ticks before `now`."""
+        for reader in self._readers:
+            reader.read_pins(now)
+
+    def tell_anew(self) -> None:
+        """Have who listens look again, as it reads the pin otherwise from now on."""
+        self._changed(self.runtime.clock.ticks())
+
     def keep(self, reader: object, since: int) -> None:
         """Keep changes from a tick on for a reader, which calls again with a later one."""
         self._kept[reader] = since
@@ -349,8 +358,7 @@ class Pin:
 
     def _prune(self, now: int) -> None:
         """Drop changes that nobody reads any more: the level before the present tick stays."""
-        for reader in self._readers:
-            reader.read_pins(now)
+        self.settle(now)
         since = min(now, *self._kept.values()) - 1 if self._kept else now - 1
         for driven in self._driven.values():
             driven.drop_before(since)

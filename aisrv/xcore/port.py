@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from aisrv.xcore.core import Core
 from aisrv.xcore.driven import Driver
-from aisrv.xcore.port_input import Found
 from aisrv.xcore.port_settings import PortMode, PortSettings
 from aisrv.xcore.report import known_to_use, name_of
 from aisrv.xcore.traced import traced_verb
@@ -40,23 +39,21 @@ class Port(PortSettings):
     async def out(self, value: int) -> None:
         """Output a word of the transfer width; waits where one is in the transfer register."""
         await self._begin("out")
-        if self._out.waiting is not None:
-            await self._wait_to_load("out")
-        self._put(value, self._in.entries)
+        await self._wait_to_load("out")
+        self._put(value, self._registers.entries)
 
     @traced_verb("outpw")
     async def out_part_word(self, value: int, bits: int) -> None:
         """Output the lowest `bits` of a word; the port must be buffered, and `bits` some of its samples."""
         await self._begin("outpw")
         entries = self._entries("outpw", bits)
-        if self._out.waiting is not None:
-            await self._wait_to_load("outpw")
+        await self._wait_to_load("outpw")
         self._put(value, entries)
 
     async def out_shift_right(self, value: int) -> int:
         """Output the lowest bits of a value, and return the others, shifted right."""
         await self.out(value)
-        return (value & WORD) >> self._in.transfer_width
+        return (value & WORD) >> self._registers.transfer_width
 
     async def out_at_time(self, time: int, value: int) -> None:
         """Output as the port's counter becomes `time`."""
@@ -72,38 +69,27 @@ class Port(PortSettings):
     async def sync(self) -> None:
         """Wait until all that was output has been driven for a whole period; an input does not wait."""
         await self._begin("syncr")
-        if self._mode is not PortMode.DATA or not self._is_output:
+        registers = self._registers
+        if self._mode is not PortMode.DATA or not registers.is_output:
             return
+        registers.begin_sync(self._now())
         with self._wait("syncr"):
-            edge = self._out.done_edge(self._clock.fallen(self._now()))
-            while self._is_output and self._clock.fallen(now := self._now()) < edge:
-                moved = self._ended
-                await self._park("syncr", self.clock.edges.falling(edge))
-                if self._ended is not moved:  # the clock counts anew
-                    edge = self._out.done_edge(self._clock.fallen(now))
+            while not registers.is_synced(self._now()):
+                await self._park("syncr", registers.next_sync())
                 self._advance(self._now())
 
     def _put(self, value: int, entries: int) -> None:
-        if self._mode is not PortMode.DATA:
-            return
-        fallen = self._clock.fallen(self._now())
-        if not self._is_output:
-            time = self._in.time
-            self._out.begin(fallen)
-            self._is_output = True
-            if time is not None:
-                self._out.set_time(time, fallen)
-                self._in.clear_time()
-        if self._next_count is not None:
-            entries, self._next_count = self._next_count, None
-        self._out.put(value & WORD, entries, fallen)
-        self._lay()
+        if self._mode is PortMode.DATA:
+            self._registers.put(value & WORD, entries, self._now())
 
     async def _wait_to_load(self, verb: str) -> None:
         """Wait until the transfer register is free."""
+        registers = self._registers
+        if not registers.is_full():
+            return
         with self._wait(verb):
-            while (waiting := self._out.waiting) is not None:
-                await self._park(verb, self.clock.edges.falling(waiting.load))
+            while registers.is_full():
+                await self._park(verb, registers.next_load())
                 self._advance(self._now())
 
     # Input.
@@ -119,15 +105,12 @@ class Port(PortSettings):
         """Input a word of which `bits` are new, in its highest bits; the port must be buffered."""
         await self._begin("inpw")
         entries = self._entries("inpw", bits)
-        now = self._now()
-        if not self._is_output and self._in.available(self._clock.sampled(now)) is None:
-            self._in.set_count(entries, self._clock.sampled(now))
-        return await self._input("inpw")
+        return await self._input("inpw", entries)
 
     async def in_shift_right(self, value: int) -> int:
         """Input a word into the highest bits of a value, which is shifted right."""
         new = await self.in_()
-        width = self._in.transfer_width
+        width = self._registers.transfer_width
         return (value & WORD) >> width | new << 32 - width & WORD
 
     async def in_at_time(self, time: int) -> int:
@@ -154,19 +137,19 @@ class Port(PortSettings):
         """Input once the pins are as given, into the highest bits of a value."""
         self.set_trigger_in_equal(pins)
         new = await self.in_shift_right(value)
-        self._in.condition = None
+        self._registers.forget_condition()
         return new
 
     async def in_shift_right_when_pinsneq(self, pins: int, value: int) -> int:
         """Input once the pins are not as given, into the highest bits of a value."""
         self.set_trigger_in_not_equal(pins)
         new = await self.in_shift_right(value)
-        self._in.condition = None
+        self._registers.forget_condition()
         return new
 
     async def _in_once(self) -> int:
         value = await self.in_()
-        self._in.condition = None
+        self._registers.forget_condition()
         return value
 
     def endin(self) -> int:
@@ -175,18 +158,17 @@ class Port(PortSettings):
         Whole words come first; the rest is in the highest bits of the last one.
         """
         self._operate("endin")
-        if not self._in.buffered:
+        if not self._registers.buffered:
             self._refuse("endin", "is not buffered")
         now = self._now()
         self._advance(now)
-        if self._is_output:
+        if self._registers.is_output:
             self._refuse("endin", "is an output")
-        counter = self._clock.counter(self._clock.fallen(now))
-        return self._in.end(self._clock.sampled(now), counter) * self.width
+        return self._registers.end(now) * self.width
 
     async def force_input(self) -> tuple[int, int]:
         """Input what is there of a word: return how many bits, and the word with them in its highest ones."""
-        bits = min(self.endin(), self._in.transfer_width)
+        bits = min(self.endin(), self._registers.transfer_width)
         return bits, await self.in_()
 
     def peek(self) -> int:
@@ -194,54 +176,25 @@ class Port(PortSettings):
         self._operate("peek")
         return self._pins.value_at(self._now())
 
-    async def _input(self, verb: str) -> int:
+    async def _input(self, verb: str, entries: int | None = None) -> int:
+        """Input what is there, or wait; a word that is waited for has so many `entries`."""
         if self._mode is not PortMode.DATA:
             return 0
-        now = self._now()
-        self._since = sampled = self._clock.sampled(now)
-        if self._is_output:
-            self._turn_round(now)
-        elif (found := self._in.available(sampled)) is not None:
-            return self._take(found, sampled)
+        now, registers = self._now(), self._registers
+        if (taken := registers.available(now)) is not None:
+            return taken.value
+        if entries is not None and not registers.is_output:
+            registers.set_count(entries, now)
         with self._wait(verb):
+            registers.begin_wait(now)
             while True:
                 now = self._now()
                 self._advance(now)
-                found, tick = self._next_word(now)
-                if found is not None:
-                    break
-                if self._in.condition is not None:
+                if (taken := registers.awaited(now)) is not None:
+                    return taken.value
+                if registers.needs_pins:
                     self._listen_to_pins()
-                await self._park(verb, tick)
-        return self._take(found, self._clock.sampled(now))
-
-    def _take(self, found: Found, sampled: int) -> int:
-        taken = self._in.take(found, sampled)
-        self._timestamp = taken.timestamp
-        return taken.value
-
-    def _keep_awaited(self, now: int) -> None:
-        if self._waits and self._mode is PortMode.DATA:
-            found, _ = self._next_word(now)
-            if found is not None:
-                self._in.hold(found, self._clock.sampled(now))
-
-    def _turn_round(self, now: int) -> None:
-        self._out.turn_round(self._clock.fallen(now))
-        self._lay()
-
-    def _next_word(self, now: int) -> tuple[Found | None, int | None]:
-        """Return the word that a core waited for, or the tick at which to look again, as far as is known."""
-        if self._is_output:
-            turn = self._out.turn
-            return None, None if turn is None else self.clock.edges.falling(turn)
-        sampled = self._clock.sampled(now)
-        found = self._in.find(self._since, sampled)
-        if found.sample is None:
-            return None, found.look_at
-        if found.sample <= sampled:
-            return found, None
-        return None, self._clock.sample_tick(found.sample)
+                await self._park(verb, registers.next_look(now))
 
     # Triggers, counts and buffers.
 
@@ -254,33 +207,23 @@ class Port(PortSettings):
         await self._begin("setpt")
         if self._mode is not PortMode.DATA:
             return
-        if self._out.waiting is not None:
-            await self._wait_to_load("setpt")
-        now, time = self._now(), time & 0xFFFF
-        if self._is_output:
-            self._out.set_time(time, self._clock.fallen(now))
-            self._lay()
-        else:
-            self._in.set_time(time, self._clock.sampled(now))
-            self._await_anew()
+        await self._wait_to_load("setpt")
+        self._registers.set_time(time & 0xFFFF, self._now())
+        self._await_anew()
 
     def clear_trigger_time(self) -> None:
         """Have the next input or output at any time."""
         self._operate("clrpt")
         now = self._now()
         self._advance(now)
-        self._in.clear_time()
-        if self._is_output:
-            self._out.clear_time(self._clock.fallen(now))
-            self._lay()
+        self._registers.clear_time(now)
         self._await_anew()
 
     def get_trigger_time(self) -> int:
         """Return the counter, of 16 bits, at the last word that was input, or loaded for output."""
         self._operate("getts")
         self._advance(self._now())
-        loaded = self._is_output and self._out.shifting is not None
-        return self._out.timestamp if loaded else self._timestamp
+        return self._registers.timestamp()
 
     def set_trigger_in_equal(self, value: int) -> None:
         """Input once the pins are `value`: a buffered port once, an unbuffered one from now on."""
@@ -292,16 +235,18 @@ class Port(PortSettings):
 
     def set_trigger_value(self, value: int) -> None:
         """Change the value of the condition."""
-        self._set_condition("setd", equal=self._in.condition, value=value)
+        self._set_condition("setd", equal=self._registers.condition, value=value)
 
     def clear_trigger_in(self) -> None:
         """Input any value."""
-        self._set_condition("setc", equal=None, value=self._in.data)
+        self._set_condition("setc", equal=None, value=None)
 
-    def _set_condition(self, verb: str, *, equal: bool | None, value: int) -> None:
+    def _set_condition(self, verb: str, *, equal: bool | None, value: int | None) -> None:
         self._operate(verb)
-        self._advance(self._now())
-        self._in.set_condition(value & (1 << self.width) - 1, equal=equal)
+        now = self._now()
+        self._advance(now)
+        data = None if value is None else value & (1 << self.width) - 1
+        self._registers.set_condition(now, data, equal=equal)
         self._await_anew()
 
     @traced_verb("setpsc")
@@ -311,29 +256,22 @@ class Port(PortSettings):
         entries = self._entries("setpsc", bits)
         if self._mode is not PortMode.DATA:
             return
-        if self._is_output:
-            if self._out.waiting is not None:
-                await self._wait_to_load("setpsc")
-            self._next_count = entries
-        else:
-            self._in.set_count(entries, self._clock.sampled(self._now()))
+        await self._wait_to_load("setpsc")
+        self._registers.set_count(entries, self._now())
 
     def clear_buffer(self) -> None:
         """Empty both registers; what is not driven yet is withdrawn, and the last value stays."""
         self._operate("setc")
         now = self._now()
         self._advance(now)
-        if self._is_output:
-            self._out.clear(self._clock.fallen(now))
-            self._lay()
-        else:
-            self._in.clear(self._clock.sampled(now))
+        self._registers.clear(now)
 
     def _entries(self, verb: str, bits: int) -> int:
-        if not self._in.buffered:
+        width = self._registers.transfer_width
+        if not self._registers.buffered:
             self._refuse(verb, "is not buffered")
-        if bits % self.width or not self.width <= bits <= self._in.transfer_width:
-            self._refuse(verb, f"cannot shift {bits} bits of {self._in.transfer_width}")
+        if bits % self.width or not self.width <= bits <= width:
+            self._refuse(verb, f"cannot shift {bits} bits of {width}")
         return bits // self.width
 
     # Select.
@@ -345,23 +283,14 @@ class Port(PortSettings):
             return False
         now = self._now()
         self._advance(now)
-        if self._is_output:
-            return False
-        sampled = self._clock.sampled(now)
-        found = self._in.available(sampled) if self._listener is None else self._next_word(now)[0]
-        if found is None:
-            return False
-        self._in.hold(found, sampled)
-        return True
+        return self._registers.hold(now)
 
     def listen(self, listener: "Listener") -> None:
         """Let a select know when its event comes; an output turns round as soon as all is out."""
         self._check("select")
         now = self._now()
         self._advance(now)
-        if self._is_output:
-            self._turn_round(now)
-        self._since = self._clock.sampled(now)
+        self._registers.begin_wait(now)
         self._listener = listener
         self._listen_to_pins()
         self._await_event()
@@ -381,7 +310,7 @@ class Port(PortSettings):
         if self.ready:
             listener.fire(self)
             return
-        tick = self._next_word(self._now())[1]
+        tick = self._registers.next_look(self._now())
         if tick is not None:
             self._alarm = self.runtime.at_tick(tick, self._await_event)
         elif not self._by_cores:
@@ -390,12 +319,9 @@ class Port(PortSettings):
 
     def _await_anew(self) -> None:
         """Let a select that waits have what is wanted from now on."""
-        if self._listener is None or self._is_output:
+        if self._listener is None or self._registers.is_output:
             return
-        self._since = sampled = self._clock.sampled(self._now())
-        found = self._in.available(sampled)
-        if found is not None:
-            self._in.hold(found, sampled)
+        self._registers.wait_anew(self._now())
         self._await_event()
 
     def _call_off(self) -> None:
@@ -424,6 +350,8 @@ class Port(PortSettings):
             self._stop_waiting()
 
     def _stop_waiting(self) -> None:
+        if self._listener is None:
+            self._registers.end_wait()
         self._call_off()
         if self._listens:
             self._listens = False
@@ -467,12 +395,14 @@ class Port(PortSettings):
         if not block.runs:
             return [known_to_use(block.user)]
         pins: tuple[Pin, ...] = () if block.source_pin is None else (block.source_pin,)
-        if not self._is_output and self._in.condition is not None:
+        if self._registers.needs_pins:
             pins += self.pins
+        if (gate := self._registers.gate) is not None:
+            pins += gate.pins
         found: list[Core | None] = []
         for pin in pins:
             drivers = self._others_at(pin)
-            found += [known_to_use(each.user) if isinstance(each, Port) else None for each in drivers]
+            found += [known_to_use(each.user) if isinstance(each, PortSettings) else None for each in drivers]
             if not drivers:
                 found.append(None)
         return found or [None]
@@ -482,9 +412,11 @@ class Port(PortSettings):
         block = self.clock
         if not block.runs:
             return f"{block.name} does not run, used by {name_of(block.user)}"
-        drivers = {id(each): each for pin in self.pins for each in self._others_at(pin)}
+        gate = self._registers.gate
+        pins = self.pins if gate is None else (*self.pins, *gate.pins)
+        drivers = {id(each): each for pin in pins for each in self._others_at(pin)}
         names = [
-            f"{each.name} of {name_of(each.user)}" if isinstance(each, Port) else each.name
+            f"{each.name} of {name_of(each.user)}" if isinstance(each, PortSettings) else each.name
             for each in drivers.values()
         ]
         return f"driven by {' and '.join(names)}" if names else "its pins are driven by nobody"
@@ -495,9 +427,11 @@ class Port(PortSettings):
         for driver in pin.drivers:
             if isinstance(driver, Wire):
                 found += self._others_at(driver.source)
-            elif driver is not self:
+            elif isinstance(driver, Port) and driver.ready_of is not None:
+                found.append(driver.ready_of)
+            else:
                 found.append(driver)
-        return found
+        return [driver for driver in found if driver is not self]
 
 
 class _Waiting:

@@ -49,3 +49,7 @@ class PortClock:
     def samples_before(self, falling: int) -> int:
         """Count the sampling edges that come before a falling edge."""
         return falling - 1 if self.samples_falling else falling - self.block.edges.lag
+
+    def samples_first(self, sample: int, falling: int) -> bool:
+        """Whether a sampling edge comes before a falling one that is in the same tick."""
+        return self.samples_before(falling) >= sample

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from aisrv.xcore.port_clock import PortClock
+from aisrv.xcore.port_registers import Contents, Taken
 
 _LOOK_AHEAD: Final = 1024
 """Changes of the pins that one search looks through."""
@@ -23,13 +24,6 @@ class Found(Struct, frozen=True):
     """The sampling edge at which it is there; None where that depends on what the pins do."""
     look_at: int | None = None
     """Tick at which to look again, where the pins' future is longer than a search."""
-
-
-class Taken(Struct, frozen=True):
-    """A word, and the counter as it was complete."""
-
-    value: int
-    timestamp: int
 
 
 class Pins(Struct, frozen=True):
@@ -256,6 +250,28 @@ class PortInput:
             self._last += edges
         if self.time is not None:
             self._time_edge = self._clock.sample_at(self.time, sampled)
+
+    # Exchange with other registers.
+
+    def give(self, contents: Contents) -> None:
+        """Say what the registers hold after as many sampling edges as `contents` says."""
+        sampled = contents.sampled
+        self.collapse(sampled)
+        contents.time, contents.condition, contents.data = self.time, self.condition, self.data
+        contents.shift, contents.valid, contents.count = self._shifted, sampled - self._whole, self._count
+        contents.complete, contents.held = self._kept, tuple(self._words)
+        contents.holds_event = self._holds_event
+
+    def adopt(self, contents: Contents) -> None:
+        """Hold what others held, after as many sampling edges as `contents` says."""
+        sampled = contents.sampled
+        self._shifted, self._whole, self._count = contents.shift, sampled - contents.valid, contents.count
+        self._kept, self._last = contents.complete, None if contents.complete is None else self._whole
+        self._words, self._holds_event = deque(contents.held), contents.holds_event
+        self.condition, self.data, self.time = contents.condition, contents.data, None
+        if contents.time is not None and not contents.is_output:
+            self.time = contents.time
+            self._time_edge = self._clock.sample_at(contents.time, sampled)
 
     # Inside.
 

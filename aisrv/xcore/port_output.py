@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from aisrv.xcore.port_clock import PortClock
+from aisrv.xcore.port_registers import Contents
 
 Drive = Callable[[Sequence[int], Sequence[int]], None]
 """Lays down values of the port from ticks on."""
@@ -193,3 +194,29 @@ class PortOutput:
                 self.turn = self.time_edge
             else:
                 self.waiting.load = self.time_edge
+
+    # Exchange with other registers.
+
+    def give(self, contents: Contents) -> None:
+        """Say what the registers hold after as many falling edges as `contents` says."""
+        fallen, word = contents.fallen, self.shifting
+        contents.time = self.time
+        if word is not None:
+            contents.word, contents.driven = word.value, self.value_at(fallen)
+            contents.at = min(fallen - word.load, word.entries - 1)
+            contents.left = max(word.end - fallen, 0)
+        if self.waiting is not None:
+            contents.waiting = self.waiting.value, self.waiting.entries
+
+    def adopt(self, contents: Contents) -> None:
+        """Hold what others held, after as many falling edges as `contents` says."""
+        fallen, left = contents.fallen, contents.left
+        if contents.driven is not None:
+            behind = contents.at + (not left)
+            self.shifting = Word(fallen - behind, behind + left, contents.word)
+        self.timestamp = contents.timestamp
+        if contents.time is not None:
+            self.set_time(contents.time, fallen)
+        if contents.waiting is not None:
+            value, entries = contents.waiting
+            self.put(value, entries, fallen)

@@ -10,12 +10,13 @@ from aisrv.xcore.clock_edges import ClockEdges
 from aisrv.xcore.clockblock import ClockBlock
 from aisrv.xcore.core import Core, check_tile, current_core
 from aisrv.xcore.pin import Pin, Pull
+from aisrv.xcore.port_arithmetic import ArithmeticRegisters
 from aisrv.xcore.port_clock import PortClock
-from aisrv.xcore.port_input import Pins as InputPins
-from aisrv.xcore.port_input import PortInput
 from aisrv.xcore.port_map import PORT_IDS
-from aisrv.xcore.port_output import PortOutput
 from aisrv.xcore.port_pins import PortPins
+from aisrv.xcore.port_ready import ReadyUse
+from aisrv.xcore.port_registers import Registers
+from aisrv.xcore.port_stepped import SteppedRegisters
 from aisrv.xcore.report import name_of
 from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.traps import Trap, TrapKind
@@ -34,6 +35,18 @@ class PortMode(enum.Enum):
     DATA = "data"
     CLOCK = "clock"
     """It drives the signal of its clock block."""
+    READY = "ready"
+    """It drives the ready signal of another port."""
+
+
+class ReadyMode(enum.Enum):
+    """Which ready signals go with the data of a port."""
+
+    NONE = "none"
+    STROBED = "strobed"
+    """One: a master drives it, a slave reads it."""
+    HANDSHAKE = "handshake"
+    """Both: it drives one and reads the other."""
 
 
 class PortOwner(Protocol):
@@ -76,21 +89,16 @@ class PortSettings:
         self._ports = ports
         self._clock = PortClock(ports.reference)
         self._pins = PortPins(pins, self)
-        self._out = PortOutput(self._clock, self._pins.drive, self.width)
-        read = InputPins(self._pins.value_at, self._pins.values_at, self._pins.next_change)
-        self._in = PortInput(self._clock, read, self.width)
+        self._registers: Registers = ArithmeticRegisters(self._clock, self._pins, self.width)
         self._mode = PortMode.DATA
-        self._is_output = False
+        self._ready_mode = ReadyMode.NONE
+        self._is_slave = False
+        self._ready_lines: list[PortPins] = []
+        self._ready_of: PortSettings | None = None
         self._enabled = False
         self._parking: Parking[None] = runtime.parking(runtime)
         self._verb: str | None = None
         self._listener: Listener | None = None
-        self._timestamp = 0
-        """The counter at the last word that was input, or loaded before it became an input."""
-        self._since = 0
-        """The sampling edge since which a core waits."""
-        self._next_count: int | None = None
-        """Samples of the next word that is output, where they are set."""
 
     # Life.
 
@@ -108,7 +116,7 @@ class PortSettings:
     def is_output(self) -> bool:
         """Whether it outputs now."""
         self._advance(self._now())
-        return self._is_output
+        return self._registers.is_output
 
     @property
     def clock(self) -> ClockBlock:
@@ -142,6 +150,8 @@ class PortSettings:
     def _leave(self, now: int) -> None:
         self._stop_driving(now)
         self._pull_by(Pull.NONE, open_drain=False)
+        self._drive_ready_of(None)
+        self._registers.close(now)
         self.clock.ports.remove(self)
         for pin in self.pins:
             pin.read_no_more(self)
@@ -150,12 +160,12 @@ class PortSettings:
         self._pull_by(Pull.NONE, open_drain=False)
         self._pins.inverted = False
         self._mode = PortMode.DATA
-        self._is_output = False
-        self._in.buffered = False
-        self._in.condition, self._in.time, self._timestamp = None, None, 0
         self._clock.samples_falling = False
         self._attach(self._ports.reference, now)
-        self._in.begin(self._clock.sampled(now), self.width)
+        self._ready_mode, self._is_slave = ReadyMode.NONE, False
+        self._registers = ArithmeticRegisters(self._clock, self._pins, self.width)
+        self._registers.set_transfer_width(self.width, now)
+        self._registers.waits = self._listener is not None
 
     def start_buffered(self, transfer_width: int) -> None:
         """Enable it with a buffer, for words of so many bits."""
@@ -183,25 +193,27 @@ class PortSettings:
     def set_buffered(self) -> None:
         """Give it a buffer: words of several samples."""
         self._operate("setc")
-        self._in.buffered = True
+        self._registers.set_buffered(buffered=True)
 
     def set_unbuffered(self) -> None:
         """Take its buffer away; it must have the transfer width of its pins."""
         self._operate("setc")
-        if self._in.transfer_width != self.width:
-            self._refuse("setc", f"has a transfer width of {self._in.transfer_width}")
-        self._in.buffered = False
+        if (width := self._registers.transfer_width) != self.width:
+            self._refuse("setc", f"has a transfer width of {width}")
+        if self._ready_mode is not ReadyMode.NONE:
+            self._refuse("setc", "uses ready signals")
+        self._registers.set_buffered(buffered=False)
 
     def set_transfer_width(self, width: int) -> None:
         """Have words of so many bits: those of its pins, or 8 or 32 where it is buffered."""
         self._operate("settw")
         if width != self.width and (width not in TRANSFER_WIDTHS or width < self.width):
             self._refuse("settw", f"has no transfer width of {width}")
-        if width != self.width and not self._in.buffered:
+        if width != self.width and not self._registers.buffered:
             self._refuse("settw", "is not buffered")
         now = self._now()
         self._advance(now)
-        self._in.begin(self._clock.sampled(now), width)
+        self._registers.set_transfer_width(width, now)
 
     def set_invert(self) -> None:
         """Have it drive and read the opposite; it must have one bit."""
@@ -219,8 +231,10 @@ class PortSettings:
             return
         now = self._now()
         self.clock_ends(now)
+        self.pins[0].settle(now)
         self._pins.inverted = inverted
         self._lay_anew(now)
+        self.pins[0].tell_anew()
 
     def set_sample_falling_edge(self) -> None:
         """Sample at falling edges."""
@@ -234,11 +248,7 @@ class PortSettings:
         self._operate("setc")
         now = self._now()
         self._advance(now)
-        self._in.collapse(self._clock.sampled(now))
-        before = self._clock.sampled(now)
-        self._clock.samples_falling = falling
-        after = self._clock.sampled(now)
-        self._in.move(after - before, after)
+        self._registers.set_sampling(now, falling=falling)
 
     def set_inout_data(self) -> None:
         """Have it input and output data, not its clock."""
@@ -254,8 +264,100 @@ class PortSettings:
             now = self._now()
             self._advance(now)
             self._stop_driving(now)
+            self._drive_ready_of(None)
             self._mode = mode
             self._lay_anew(now)
+
+    def set_out_ready(self, source: "PortSettings") -> None:
+        """Have it, which must have one bit, drive the ready signal of another port: 0 while that has none."""
+        self._operate("setrdy")
+        if self.width != 1:
+            self._refuse("setrdy", f"has {self.width} bits")
+        if self.tile != source.tile:
+            self._refuse("setrdy", f"is not on the tile of {source.name}")
+        now = self._now()
+        self._advance(now)
+        self._stop_driving(now)
+        self._drive_ready_of(source)
+        self._mode = PortMode.READY
+        self._lay_anew(now)
+
+    def _drive_ready_of(self, source: "PortSettings | None") -> None:
+        if self._ready_of is not None:
+            self._ready_of._ready_lines.remove(self._pins)
+        self._ready_of = source
+        if source is not None:
+            source._ready_lines.append(self._pins)
+
+    @property
+    def ready_of(self) -> "PortSettings | None":
+        """The port whose ready signal it drives."""
+        return self._ready_of
+
+    def set_no_ready(self) -> None:
+        """Use no ready signals; it must be a master."""
+        self._operate("setc")
+        if self._is_slave:
+            self._refuse("setc", "is a slave")
+        self._set_ready(ReadyMode.NONE)
+
+    def set_ready_strobed(self) -> None:
+        """Drive a ready signal as a master, or read one as a slave; it must be buffered."""
+        self._operate("setc")
+        self._set_ready(ReadyMode.STROBED)
+
+    def set_ready_handshake(self) -> None:
+        """Drive a ready signal and read another one; it must be buffered, and a master."""
+        self._operate("setc")
+        if self._is_slave:
+            self._refuse("setc", "is a slave")
+        self._set_ready(ReadyMode.HANDSHAKE)
+
+    def set_master(self) -> None:
+        """Be the one who drives the ready signal, as after `enable`."""
+        self._operate("setc")
+        self._is_slave = False
+        self._use_registers(self._now())
+
+    def set_slave(self) -> None:
+        """Be the one who reads the ready signal: that of its clock block. It must be strobed."""
+        self._operate("setc")
+        if self._ready_mode is not ReadyMode.STROBED:
+            self._refuse("setc", "is not strobed")
+        self._is_slave = True
+        self._use_registers(self._now())
+
+    def _set_ready(self, mode: ReadyMode) -> None:
+        if mode is not ReadyMode.NONE and not self._registers.buffered:
+            self._refuse("setc", "is not buffered")
+        self._ready_mode = mode
+        self._use_registers(self._now())
+
+    def _use_registers(self, now: int) -> None:
+        """Have the registers that go with the ready signals that are used."""
+        mode, old = self._ready_mode, self._registers
+        if mode is ReadyMode.NONE:
+            if isinstance(old, SteppedRegisters):
+                self._hand_over(ArithmeticRegisters(self._clock, self._pins, self.width), now)
+            return
+        both = mode is ReadyMode.HANDSHAKE
+        use = ReadyUse(ready_in=both or self._is_slave, ready_out=both or not self._is_slave)
+        if isinstance(old, SteppedRegisters):
+            old.use_signals(use, now)
+        else:
+            new = SteppedRegisters(self._clock, self._pins, self.width, self.runtime, use)
+            new.ready_lines, new.changed = self._ready_lines, self._look_again
+            self._hand_over(new, now)
+
+    def _hand_over(self, new: Registers, now: int) -> None:
+        """Go on with other registers, which hold what was in the old ones."""
+        old = self._registers
+        self._advance(now)
+        contents = old.contents(now)
+        old.close(now)
+        new.buffered, new.transfer_width, new.waits = old.buffered, old.transfer_width, old.waits
+        self._registers = new
+        new.adopt(contents, now)
 
     def set_drive(self) -> None:
         """Drive both levels, without a pull of its own; that of the board stays."""
@@ -280,9 +382,9 @@ class PortSettings:
             for pin in self.pins:
                 pin.set_port_pull(self, pull)
 
-    def check_source(self, block: ClockBlock) -> None:
-        """Trap where the pin of the port cannot clock a block."""
-        place = f"setclk of {block.name} on {self.name}"
+    def check_source(self, block: ClockBlock, verb: str) -> None:
+        """Trap where the pin of the port cannot clock a block, or be its ready signal."""
+        place = f"{verb} of {block.name} on {self.name}"
         if self.tile != block.tile:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, which belongs to tile {self.tile}", place)
         if not self._enabled or self.width != 1:
@@ -293,30 +395,18 @@ class PortSettings:
 
     def read_pins(self, now: int) -> None:
         """Read the pins up to now, as their past is dropped."""
-        self._advance(now)
-        if not self._is_output:
-            self._keep_awaited(now)
-            self._in.collapse(self._clock.sampled(now))
-
-    def _keep_awaited(self, now: int) -> None:
-        """Keep the word that a core waits for, where it is there but the core has not run since."""
+        self._registers.read_pins(now)
 
     def clock_ends(self, now: int) -> None:
         """Take what the clock has done so far, as its edges are about to be others."""
-        self._advance(now)
-        if not self._is_output:
-            self._keep_awaited(now)
-            self._in.collapse(self._clock.sampled(now))
+        self._registers.read_pins(now)
         self._ended = (self._clock.fallen(now), self._clock.sampled(now))
 
     def clock_begins(self, now: int, *, counters: bool) -> None:
         """Go on with the edges of a clock that has begun, or that stands still now."""
-        fallen, sampled = self._clock.fallen(now), self._clock.sampled(now)
-        before = self._ended
-        self._clock.base = fallen if counters else self._clock.base + fallen - before[0]
-        self._in.move(sampled - before[1], sampled)
-        self._out.move(fallen - before[0], fallen)
-        self._since += sampled - before[1]
+        fallen = self._clock.fallen(now)
+        self._clock.base = fallen if counters else self._clock.base + fallen - self._ended[0]
+        self._registers.clock_begins(self._ended, now)
         self._lay_anew(now)
         self._look_again()
 
@@ -326,10 +416,8 @@ class PortSettings:
         """Follow the edges of the clock, which are others from a tick on."""
         if self._mode is PortMode.CLOCK:
             self._lay_clock(tick - 1)
-        elif self._is_output:
-            self._pins.withdraw(tick - 1)
-            self._out.forget_laid(self._clock.fallen(tick - 1))
-            self._lay()
+        else:
+            self._registers.edges_changed(tick)
         self._look_again()
 
     def may_drive(self, pins: tuple[Pin, ...], now: int) -> None:
@@ -341,35 +429,8 @@ class PortSettings:
 
     def _advance(self, now: int) -> None:
         """Let the port do what it has done by itself up to a tick."""
-        if self._mode is not PortMode.DATA:
-            return
-        if self._is_output:
-            turned = self._out.advance(self._clock.fallen(now))
-            if turned is None:
-                return
-            self._is_output = False
-            if self._out.shifting is not None:
-                self._timestamp = self._out.timestamp
-            self._since = self._clock.samples_before(turned)
-            self._in.begin(self._since, self._in.transfer_width)
-        self._in.advance(self._clock.sampled(now), waits=self._waits)
-
-    @property
-    def _waits(self) -> bool:
-        """Whether a core waits for an input."""
-        return self._listener is not None or self._verb is not None
-
-    def _lay(self) -> None:
-        """Lay down on the pins what is known of the output to come."""
-        out, edges = self._out, self.clock.edges
-        if out.withdrawn is not None:
-            tick = edges.falling(out.withdrawn)
-            if tick is not None:
-                self._pins.withdraw(tick - 1)
-            out.withdrawn = None
-        turn = out.lay_down()
-        if turn is not None and (tick := edges.falling(turn)) is not None:
-            self._pins.release(tick)
+        if self._mode is PortMode.DATA:
+            self._registers.advance(now)
 
     def _lay_anew(self, now: int) -> None:
         """Lay down what is driven now, and what is known of what comes."""
@@ -377,14 +438,14 @@ class PortSettings:
             return
         if self._mode is PortMode.CLOCK:
             self._lay_clock(now)
-        elif self._is_output:
+            return
+        if self._ready_of is not None:
+            source = self._ready_of._registers
             self._pins.withdraw(now)
-            fallen = self._clock.fallen(now)
-            value = self._out.value_at(fallen)
-            if value is not None:
-                self._pins.drive((now,), (value,))
-            self._out.forget_laid(fallen)
-            self._lay()
+            self._pins.drive((now,), (int(source.ready_out),))
+            source.lay_anew(now)
+            return
+        self._registers.lay_anew(now)
 
     def _lay_clock(self, now: int) -> None:
         """Drive the signal of the clock block."""
@@ -408,9 +469,7 @@ class PortSettings:
     def _stop_driving(self, now: int) -> None:
         self._pins.withdraw(now)
         self._pins.release(now)
-        self._out.begin(self._clock.fallen(now))
-        self._next_count = None
-        self._is_output = False
+        self._registers.stop(now)
 
     def _look_again(self) -> None:
         """Let the core that waits look again; the port's edges or pins are others than it knew."""

@@ -81,7 +81,6 @@ COUNTERPARTS: Final[Mapping[str, str]] = {
 """Where tasks in Python find what has another name there, below `aisrv.xcore`."""
 
 METHODS: Final[Mapping[str, tuple[str, type]]] = {
-    "port_protocol_": ("port.Port", Port),
     "port_": ("port.Port", Port),
     "clock_": ("clockblock.ClockBlock", ClockBlock),
 }

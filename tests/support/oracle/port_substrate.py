@@ -1,23 +1,60 @@
 """The programs of `ports` on the substrate's ports."""
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
 import trio
 
 from aisrv.xcore.node import open_node
 from aisrv.xcore.pin import Pin, Z
 from aisrv.xcore.port import Port
 from aisrv.xcore.tile import Tile
-from tests.support.oracle.ports import END, Entry, Outcome, Program
+from aisrv.xcore.wire import Wire
+from tests.support.oracle.ports import END, HANDSHAKE, MASTER, NONE, SLAVE, Entry, Outcome, Program
+
+Change = tuple[int, int | None]
+"""Tick and value; None where the pins are released."""
+READY_IN: Final = "1O"
+READY_OUT: Final = "1M"
+
+
+def _use_none(port: Port) -> None:
+    port.set_master()
+    port.set_no_ready()
+
+
+def _be_slave(port: Port) -> None:
+    port.set_ready_strobed()
+    port.set_slave()
+
+
+def _be_master(port: Port) -> None:
+    port.set_ready_strobed()
+    port.set_master()
+
+
+def _use_handshake(port: Port) -> None:
+    port.set_master()
+    port.set_ready_handshake()
+
+
+_MODES: Final[Mapping[int, Callable[[Port], None]]] = {
+    NONE: _use_none,
+    SLAVE: _be_slave,
+    MASTER: _be_master,
+    HANDSHAKE: _use_handshake,
+}
 
 
 class Stimulus:
-    """Drives the pins from outside."""
+    """Drives pins from outside."""
 
     name = "stimulus"
 
-    def __init__(self, program: Program, pins: tuple[Pin, ...]) -> None:
-        self._changes = program.stimulus
+    def __init__(self, changes: Sequence[Change], pins: tuple[Pin, ...], *, ahead: bool) -> None:
+        self._changes = changes
         self._pins = pins
-        self._ahead = program.ahead
+        self._ahead = ahead
 
     def begin(self) -> None:
         for tick, value in self._changes if self._ahead else self._changes[:1]:
@@ -42,16 +79,26 @@ async def run(program: Program) -> Outcome:
         for pin in port.pins:
             pin.keep("test", 0)
         log: list[Entry] = []
-        stimulus = Stimulus(program, port.pins)
-        stimulus.begin()
+        drives, gate = tile.port(READY_OUT), tile.port(READY_IN)
+        drives.pins[0].keep("test", 0)
+        stimuli = [Stimulus(program.stimulus, port.pins, ahead=program.ahead)]
+        if program.loops:
+            Wire(drives.pins[0], gate.pins[0])
+        else:
+            levels = [(0, 0), *((tick, (at + 1) % 2) for at, tick in enumerate(program.gate))]
+            stimuli.append(Stimulus(levels, gate.pins, ahead=program.ahead))
+        for stimulus in stimuli:
+            stimulus.begin()
         await _set_up(program, tile, port)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(stimulus.run)
+            for stimulus in stimuli:
+                nursery.start_soon(stimulus.run)
             nursery.start_soon(_core, program, tile, port, log)
             await port.pins[0].until(END)
             nursery.cancel_scope.cancel()
-        levels = [[pin.level(tick) for pin in port.pins] for tick in range(END)]
-    return Outcome([entry for entry in log if entry[0] < END], levels)
+        seen = [[pin.level(tick) for pin in port.pins] for tick in range(END)]
+        ready = [drives.pins[0].value(tick) for tick in range(END)]
+    return Outcome([entry for entry in log if entry[0] < END], seen, ready)
 
 
 async def _set_up(program: Program, tile: Tile, port: Port) -> None:
@@ -75,6 +122,14 @@ async def _set_up(program: Program, tile: Tile, port: Port) -> None:
         port.set_sample_falling_edge()
     if program.inverted:
         port.set_invert()
+    gate, drives = tile.port(READY_IN), tile.port(READY_OUT)
+    gate.enable()
+    if program.gate_inverted:
+        gate.set_invert()
+    block.set_ready_src(gate)
+    drives.enable()
+    drives.set_out_ready(port)
+    _MODES[program.ready](port)
     port.set_clock(block)
     block.start()
 
@@ -123,6 +178,8 @@ async def _perform(port: Port, name: str, argument: int) -> int | None:
             port.set_trigger_in_not_equal(argument)
         case "any_value":
             port.clear_trigger_in()
+        case "mode":
+            _MODES[argument](port)
         case "clear":
             port.clear_buffer()
         case "stop":

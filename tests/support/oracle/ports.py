@@ -16,6 +16,9 @@ X: Final = 3
 END: Final = 600
 """Ticks of a run."""
 
+NONE, SLAVE, MASTER, HANDSHAKE = range(4)
+READY: Final = ("none", "slave", "master", "handshake")
+
 Step = tuple[int, str, int]
 """Ticks to wait, operation, argument."""
 Entry = tuple[int, str, int | None]
@@ -42,6 +45,13 @@ class Program:
     steps: list[Step] = field(default_factory=list)
     ahead: bool = True
     """Whether the stimulus is on the pins from the start, or driven as time passes."""
+    ready: int = 0
+    """Ready signals: an index of `READY`."""
+    gate: list[int] = field(default_factory=list)
+    """Ticks at which the ready signal that is read changes, from 0 on."""
+    gate_inverted: bool = False
+    loops: bool = False
+    """Whether what is read is the port's own ready signal, which has a wire to there."""
 
 
 @dataclass
@@ -51,6 +61,8 @@ class Outcome:
     log: list[Entry]
     levels: list[list[int]]
     """Of each pin at each tick."""
+    ready: list[int]
+    """The ready signal that is driven, at each tick."""
 
 
 def any_program(random: Random) -> Program:
@@ -78,6 +90,11 @@ def any_program(random: Random) -> Program:
         stimulus=_stimulus(random, width),
         ahead=random.random() < 0.6,
     )
+    if buffered and random.random() < 0.5:
+        program.ready = random.choice([SLAVE, MASTER, HANDSHAKE])
+    program.gate = sorted(random.sample(range(END), random.choice([0, 1, 3, 10, 40, 150])))
+    program.gate_inverted = random.random() < 0.3
+    program.loops = random.random() < 0.2
     period = max(2 * divide, 1)
     for _ in range(random.randrange(3, 16)):
         program.steps.append((_pause(random, period), *_step(random, program)))
@@ -106,12 +123,16 @@ def _step(random: Random, program: Program) -> tuple[str, int]:
     names += ["clear", "sync", "peek", "timestamp", "stop", "start"]
     if program.buffered:
         names += ["out_part", "in_part", "count", "endin"]
+    if program.ready:
+        names += ["mode"]
     name = random.choice(names)
     argument = 0
     if name == "out":
         argument = random.getrandbits(transfer)
     elif name == "out_part":
         argument = random.getrandbits(transfer) << 8 | width * random.randint(1, entries)
+    elif name == "mode":
+        argument = random.randrange(4)
     elif name in ("in_part", "count"):
         argument = width * random.randint(1, entries)
     elif name == "time":
@@ -130,6 +151,9 @@ class EdgePort:
         self.entries = self.transfer_width // self.width
         self.buffered = program.buffered
         self.flip = int(program.inverted)
+        self.ready_mode = program.ready
+        self.ready = False  # the ready signal that is driven
+        self.open = False  # the one that was read last
         self.output = False
         self.counter = 0
         self.timestamp = 0
@@ -158,18 +182,31 @@ class EdgePort:
         equal, wanted = self.condition
         return (value == wanted) == equal
 
+    @property
+    def reads_ready(self) -> bool:
+        return self.ready_mode in (SLAVE, HANDSHAKE)
+
+    @property
+    def drives_ready(self) -> bool:
+        return self.ready_mode in (MASTER, HANDSHAKE)
+
     # Edges.
 
     def falling(self) -> None:
         self.counter = (self.counter + 1) % 65536
-        if not self.output:
-            return
+        if self.output:
+            self._output_falls()
+        elif self.drives_ready and self.time == self.counter:
+            self.time, self.valid, self.complete = None, 0, None
+        self.ready = self.drives_ready and self._is_ready()
+
+    def _output_falls(self) -> None:
         if self.time == self.counter:
             self.time, self.left = None, 0
             if self.to_load is None:
                 self._become_input()
                 return
-            self._load()
+        if self.reads_ready and not self.open:
             return
         if self.left:
             self.left -= 1
@@ -184,6 +221,14 @@ class EdgePort:
             elif self.time is None and self.waits:
                 self._become_input()
 
+    def _is_ready(self) -> bool:
+        if self.output:
+            return self.left > 0 and (self.open or not self.reads_ready)
+        if self.time is not None:
+            return False
+        words = len(self.held) + (self.complete is not None)
+        return self.condition is not None or not (self.valid >= self.count or words >= 2)
+
     def _load(self) -> None:
         assert self.to_load is not None
         self.word, self.left = self.to_load
@@ -194,8 +239,13 @@ class EdgePort:
     def _drive(self) -> None:
         self.driven = (self.word >> self.at * self.width & (1 << self.width) - 1) ^ self.flip
 
-    def sampling(self, pins: int) -> None:
+    def sampling(self, pins: int, gate: int) -> None:
+        self.open = bool(gate)
         if self.output:
+            return
+        if self.drives_ready and (not self.ready or self.time is not None):
+            return
+        if self.reads_ready and not self.open:
             return
         value = pins ^ self.flip
         self.shift = self.shift >> self.width | value << self.transfer_width - self.width
@@ -226,7 +276,9 @@ class EdgePort:
             self.condition = None
             self._deliver(self.shift, self.counter)
             return
-        if self.valid >= self.count or (at_time and self.condition is None):
+        full = self.complete is not None or len(self.held) > 0
+        ends = self.valid >= self.count or (at_time and self.condition is None)
+        if ends and not (self.drives_ready and full and self.condition is None):
             self.valid, self.count = 0, self.entries
             self.complete = (self.shift, self.counter)
             if self.waits and self.time is None and self.condition is None:
@@ -239,7 +291,13 @@ class EdgePort:
     # The core.
 
     def take(self) -> bool:
-        """Input what is there."""
+        """Input what is there; a word that waits in the shift register moves on."""
+        taken = self._take()
+        if taken and self.drives_ready and self.valid >= self.count and not self.held and not self.complete:
+            self.complete, self.valid, self.count = (self.shift, self.counter), 0, self.entries
+        return taken
+
+    def _take(self) -> bool:
         if self.output:
             return False
         if self.held:
@@ -267,7 +325,19 @@ class EdgePort:
             entries, self.next_count = self.next_count, None
         self.to_load = (value, entries)
 
+    def set_count(self, entries: int) -> None:
+        if self.valid < self.count:
+            self.count = max(entries, self.valid + 1)
+
+    def set_mode(self, mode: int) -> None:
+        self.ready_mode = mode
+        if mode == NONE:
+            self.ready = False
+            if not self.output and self.valid >= self.count:
+                self.complete, self.valid, self.count = (self.shift, self.counter), 0, self.entries
+
     def clear(self) -> None:
+        self.ready = False
         if self.output:
             self.to_load, self.left = None, 0
         else:
@@ -339,6 +409,8 @@ def run(program: Program) -> Outcome:
     levels: list[list[int]] = []
     stimulus: int | None = None
     changes = dict(program.stimulus)
+    driven: list[int] = []
+    gate_before = 0
     steps = deque(program.steps)
     due = steps[0][0] if steps else END
     blocked = False
@@ -348,7 +420,7 @@ def run(program: Program) -> Outcome:
             if edge == "falling":
                 port.falling()
             if (edge == "falling") == program.falling:
-                port.sampling(previous)
+                port.sampling(previous, gate_before)
         stimulus = changes.get(tick, stimulus)
         while steps and (blocked or due <= tick):
             _, name, argument = steps[0]
@@ -361,8 +433,11 @@ def run(program: Program) -> Outcome:
             due = tick + steps[0][0] if steps else END
         pins = _resolve(port, stimulus)
         levels.append(pins)
+        driven.append(int(port.ready))
+        gate = driven[-1] if program.loops else sum(change <= tick for change in program.gate) % 2
+        gate_before = gate ^ program.gate_inverted
         previous = sum((level == 1) << bit for bit, level in enumerate(pins))
-    return Outcome(log, levels)
+    return Outcome(log, levels, driven)
 
 
 def _resolve(port: EdgePort, stimulus: int | None) -> list[int]:
@@ -390,7 +465,9 @@ def _perform(
     elif name == "count" and port.output:
         port.next_count = argument // port.width
     elif name == "count":
-        port.count = max(argument // port.width, port.valid + 1)
+        port.set_count(argument // port.width)
+    elif name == "mode":
+        port.set_mode(argument)
     elif name in ("equal", "not_equal"):
         port.condition = (name == "equal", argument)
     elif name == "any_value":
@@ -424,5 +501,5 @@ def _input(port: EdgePort, name: str, argument: int, *, first: bool) -> tuple[bo
         if not port.take():
             port.waits = True
             if name == "in_part" and not port.output:
-                port.count = max(argument // port.width, port.valid + 1)
+                port.set_count(argument // port.width)
     return port.delivered is not None, port.delivered

@@ -161,6 +161,7 @@ class Verb(enum.IntEnum):
     CLOCK_SET_SOURCE_CLK_REF = enum.auto()
     CLOCK_SET_SOURCE_CLK_XCORE = enum.auto()
     CLOCK_SET_DIVIDE = enum.auto()
+    CLOCK_SET_READY_SRC = enum.auto()
 
     PORT_ENABLE = enum.auto()
     PORT_RESET = enum.auto()
@@ -193,6 +194,14 @@ class Verb(enum.IntEnum):
     PORT_IN_SHIFT_RIGHT = enum.auto()
     PORT_ENDIN = enum.auto()
     PORT_SYNC = enum.auto()
+    PORT_SET_OUT_READY = enum.auto()
+    PORT_SET_MASTER = enum.auto()
+    PORT_SET_SLAVE = enum.auto()
+    PORT_SET_NO_READY = enum.auto()
+    PORT_SET_READY_STROBED = enum.auto()
+    PORT_SET_READY_HANDSHAKE = enum.auto()
+    PORT_PREPARE_INPUT = enum.auto()
+    PORT_PREPARE_OUTPUT = enum.auto()
 
 
 class RecordForm(enum.IntEnum):

@@ -10,7 +10,7 @@ from aisrv.xcore.port import Port
 
 async def port_protocol_in_handshake(p: Port, readyin: Port, readyout: Port, clk: ClockBlock) -> None:
     """Have a port sample where its ready signal and that of who sends are both high."""
-    await _be_input(p)
+    await prepare_input(p)
     clk.set_ready_src(readyin)
     p.set_clock(clk)
     p.set_ready_handshake()
@@ -25,7 +25,7 @@ async def port_protocol_out_handshake(
 
     `initial` is on its pins when the function returns.
     """
-    await _be_output(p, initial)
+    await prepare_output(p, initial)
     clk.set_ready_src(readyin)
     p.set_clock(clk)
     p.set_ready_handshake()
@@ -35,7 +35,7 @@ async def port_protocol_out_handshake(
 
 async def port_protocol_in_strobed_master(p: Port, readyout: Port, clk: ClockBlock) -> None:
     """Have a port drive a ready signal while it has room, and sample while that is high."""
-    await _be_input(p)
+    await prepare_input(p)
     p.set_clock(clk)
     p.set_ready_strobed()
     p.set_master()
@@ -45,7 +45,7 @@ async def port_protocol_in_strobed_master(p: Port, readyout: Port, clk: ClockBlo
 
 async def port_protocol_out_strobed_master(p: Port, readyout: Port, clk: ClockBlock, initial: int) -> None:
     """Have a port drive a ready signal while its data are valid; `initial` is on its pins at the return."""
-    await _be_output(p, initial)
+    await prepare_output(p, initial)
     p.set_clock(clk)
     p.set_ready_strobed()
     p.set_master()
@@ -55,7 +55,7 @@ async def port_protocol_out_strobed_master(p: Port, readyout: Port, clk: ClockBl
 
 async def port_protocol_in_strobed_slave(p: Port, readyin: Port, clk: ClockBlock) -> None:
     """Have a port sample while a ready signal is high."""
-    await _be_input(p)
+    await prepare_input(p)
     clk.set_ready_src(readyin)
     p.set_clock(clk)
     p.set_ready_strobed()
@@ -68,21 +68,23 @@ async def port_protocol_out_strobed_slave(p: Port, readyin: Port, clk: ClockBloc
 
     `initial` is on its pins when the function returns.
     """
-    await _be_output(p, initial)
+    await prepare_output(p, initial)
     clk.set_ready_src(readyin)
     p.set_clock(clk)
     p.set_ready_strobed()
     p.set_slave()
 
 
-async def _be_input(p: Port) -> None:
+async def prepare_input(p: Port) -> None:
+    """Have a port be a buffered input, as all inputs with ready signals begin."""
     p.set_inout_data()
     p.set_buffered()
     if p.is_output:
         await p.in_()
 
 
-async def _be_output(p: Port, initial: int) -> None:
+async def prepare_output(p: Port, initial: int) -> None:
+    """Have a port be a buffered output, with `initial` on its pins, as all with ready signals begin."""
     p.set_inout_data()
     p.set_buffered()
     await p.out_part_word(initial, p.width)

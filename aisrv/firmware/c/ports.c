@@ -2,6 +2,7 @@
  * what is set before the next one. The core's next verb, and its next read of the clock, come after it. */
 #include <xcore/clock.h>
 #include <xcore/port.h>
+#include <xcore/port_protocol.h>
 
 #include "runtime.h"
 
@@ -15,6 +16,8 @@ void clock_set_source_port(xclock_t clock, resource_t port) { runtime_verb(VERB_
 void clock_set_source_clk_ref(xclock_t clock) { runtime_verb(VERB_CLOCK_SET_SOURCE_CLK_REF, clock, 0); }
 void clock_set_source_clk_xcore(xclock_t clock) { runtime_verb(VERB_CLOCK_SET_SOURCE_CLK_XCORE, clock, 0); }
 void clock_set_divide(xclock_t clock, uint8_t divide) { runtime_verb(VERB_CLOCK_SET_DIVIDE, clock, divide); }
+
+void clock_set_ready_src(xclock_t clock, resource_t port) { runtime_verb(VERB_CLOCK_SET_READY_SRC, clock, port); }
 
 /* Settings of a port. */
 
@@ -33,6 +36,62 @@ void port_set_invert(port_t p) { runtime_verb(VERB_PORT_SET_INVERT, p, 0); }
 void port_set_no_invert(port_t p) { runtime_verb(VERB_PORT_SET_NO_INVERT, p, 0); }
 void port_set_sample_falling_edge(port_t p) { runtime_verb(VERB_PORT_SET_SAMPLE_FALLING_EDGE, p, 0); }
 void port_set_sample_rising_edge(port_t p) { runtime_verb(VERB_PORT_SET_SAMPLE_RISING_EDGE, p, 0); }
+
+void port_set_out_ready(port_t p, port_t source) { runtime_verb(VERB_PORT_SET_OUT_READY, p, source); }
+void port_set_master(port_t p) { runtime_verb(VERB_PORT_SET_MASTER, p, 0); }
+void port_set_slave(port_t p) { runtime_verb(VERB_PORT_SET_SLAVE, p, 0); }
+void port_set_no_ready(port_t p) { runtime_verb(VERB_PORT_SET_NO_READY, p, 0); }
+void port_set_ready_strobed(port_t p) { runtime_verb(VERB_PORT_SET_READY_STROBED, p, 0); }
+void port_set_ready_handshake(port_t p) { runtime_verb(VERB_PORT_SET_READY_HANDSHAKE, p, 0); }
+
+/* Ready signals. */
+
+void port_protocol_in_handshake(port_t p, port_t readyin, port_t readyout, xclock_t clk) {
+    runtime_verb(VERB_PORT_PREPARE_INPUT, p, 0);
+    clock_set_ready_src(clk, readyin);
+    port_set_clock(p, clk);
+    port_set_ready_handshake(p);
+    port_clear_buffer(p);
+    port_set_out_ready(readyout, p);
+}
+void port_protocol_out_handshake(port_t p, port_t readyin, port_t readyout, xclock_t clk, uint32_t initial) {
+    runtime_verb(VERB_PORT_PREPARE_OUTPUT, p, initial);
+    clock_set_ready_src(clk, readyin);
+    port_set_clock(p, clk);
+    port_set_ready_handshake(p);
+    port_clear_buffer(p);
+    port_set_out_ready(readyout, p);
+}
+static void be_master(port_t p, port_t readyout, xclock_t clk) {
+    port_set_clock(p, clk);
+    port_set_ready_strobed(p);
+    port_set_master(p);
+    port_clear_buffer(p);
+    port_set_out_ready(readyout, p);
+}
+void port_protocol_in_strobed_master(port_t p, port_t readyout, xclock_t clk) {
+    runtime_verb(VERB_PORT_PREPARE_INPUT, p, 0);
+    be_master(p, readyout, clk);
+}
+void port_protocol_out_strobed_master(port_t p, port_t readyout, xclock_t clk, uint32_t initial) {
+    runtime_verb(VERB_PORT_PREPARE_OUTPUT, p, initial);
+    be_master(p, readyout, clk);
+}
+static void be_slave(port_t p, port_t readyin, xclock_t clk) {
+    clock_set_ready_src(clk, readyin);
+    port_set_clock(p, clk);
+    port_set_ready_strobed(p);
+    port_set_slave(p);
+}
+void port_protocol_in_strobed_slave(port_t p, port_t readyin, xclock_t clk) {
+    runtime_verb(VERB_PORT_PREPARE_INPUT, p, 0);
+    be_slave(p, readyin, clk);
+    port_clear_buffer(p);
+}
+void port_protocol_out_strobed_slave(port_t p, port_t readyin, xclock_t clk, uint32_t initial) {
+    runtime_verb(VERB_PORT_PREPARE_OUTPUT, p, initial);
+    be_slave(p, readyin, clk);
+}
 
 /* What is set for the next output or input. */
 

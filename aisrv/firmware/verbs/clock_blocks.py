@@ -34,6 +34,11 @@ async def _stop(tile: ProgramTile, request: Request) -> Answer:
     return DONE
 
 
+async def _set_ready_src(tile: ProgramTile, request: Request) -> Answer:
+    tile.clock_block(request.a, request.verb).set_ready_src(tile.port(request.b, request.verb))
+    return DONE
+
+
 CLOCK_BLOCKS: Final[Mapping[Verb, Handler]] = {
     Verb.CLOCK_ENABLE: _sets(lambda block: block.enable()),
     Verb.CLOCK_DISABLE: _sets(lambda block: block.disable()),
@@ -43,4 +48,5 @@ CLOCK_BLOCKS: Final[Mapping[Verb, Handler]] = {
     Verb.CLOCK_SET_SOURCE_CLK_REF: _sets(lambda block: block.set_source_clk_ref()),
     Verb.CLOCK_SET_SOURCE_CLK_XCORE: _sets(lambda block: block.set_source_clk_xcore()),
     Verb.CLOCK_SET_DIVIDE: _set_divide,
+    Verb.CLOCK_SET_READY_SRC: _set_ready_src,
 }

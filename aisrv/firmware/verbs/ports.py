@@ -6,6 +6,7 @@ from typing import Final
 from aisrv.firmware.records import Request, Verb
 from aisrv.firmware.verbs.program_tile import DONE, Answer, Handler, ProgramTile
 from aisrv.xcore.port import Port
+from aisrv.xcore.port_protocol import prepare_input, prepare_output
 from aisrv.xcore.traps import Trap, TrapKind
 
 _DRIVES: Final[Mapping[int, Callable[[Port], None]]] = {
@@ -77,6 +78,12 @@ async def _set_clock(tile: ProgramTile, request: Request) -> Answer:
     return DONE
 
 
+async def _set_out_ready(tile: ProgramTile, request: Request) -> Answer:
+    source = tile.port(request.b, request.verb)
+    tile.port(request.a, request.verb).set_out_ready(source)
+    return DONE
+
+
 async def _write_control_word(tile: ProgramTile, request: Request) -> Answer:
     port = tile.port(request.a, request.verb)
     if (setting := _DRIVES.get(request.b)) is None:
@@ -125,4 +132,12 @@ PORTS: Final[Mapping[Verb, Handler]] = {
     Verb.PORT_IN_SHIFT_RIGHT: _waits(lambda port, value: port.in_shift_right(value)),
     Verb.PORT_ENDIN: _gets(lambda port: port.endin()),
     Verb.PORT_SYNC: _waits(lambda port, _: port.sync()),
+    Verb.PORT_SET_OUT_READY: _set_out_ready,
+    Verb.PORT_SET_MASTER: _sets(lambda port: port.set_master()),
+    Verb.PORT_SET_SLAVE: _sets(lambda port: port.set_slave()),
+    Verb.PORT_SET_NO_READY: _sets(lambda port: port.set_no_ready()),
+    Verb.PORT_SET_READY_STROBED: _sets(lambda port: port.set_ready_strobed()),
+    Verb.PORT_SET_READY_HANDSHAKE: _sets(lambda port: port.set_ready_handshake()),
+    Verb.PORT_PREPARE_INPUT: _waits(lambda port, _: prepare_input(port)),
+    Verb.PORT_PREPARE_OUTPUT: _waits(prepare_output),
 }

@@ -14,6 +14,7 @@ from aisrv.xcore.pin import Pin
 from aisrv.xcore.port_map import CLOCK_BLOCK_TYPE, PORT_IDS
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.traps import Trap
+from aisrv.xcore.wire import Wire as PinWire
 from tests.support.c_programs import run_c
 
 Wave = list[tuple[int, int]]
@@ -372,6 +373,10 @@ TRAPS = {
     "clock_enable(0x706)": r"clock_enable on 0x706: ",
     "port_enable(XS1_PORT_4A); port_set_invert(XS1_PORT_4A)": "has 4 bits and cannot be inverted",
     "port_enable(XS1_PORT_4A); port_write_control_word(XS1_PORT_4A, 0x33)": "no control word 0x33",
+    "port_enable(XS1_PORT_1A); port_set_ready_strobed(XS1_PORT_1A)": "which is not buffered",
+    "port_start_buffered(XS1_PORT_1A, 8); port_set_slave(XS1_PORT_1A)": "which is not strobed",
+    "port_enable(XS1_PORT_4A); port_set_out_ready(XS1_PORT_4A, XS1_PORT_1A)": "which has 4 bits",
+    "clock_enable(0x106); clock_set_ready_src(0x106, XS1_PORT_1A)": "setrdy of clock block 0x106",
     "port_start_buffered(XS1_PORT_8A, 4)": "has no transfer width of 4",
 }
 
@@ -382,3 +387,109 @@ def test_what_a_port_refuses_traps_with_its_line(tmp_path: Path, statement: str)
         run_c(tmp_path, f"int main(void) {{ {statement}; return 0; }}", RunSettings(stops_at_trap=True))
     assert trapped.value.kind.name == "ILLEGAL_RESOURCE"
     assert re.search(TRAPS[statement], trapped.value.reason), trapped.value.reason
+
+
+def loops(*wires: tuple[str, str]) -> Outside:
+    """Return wires from ports to others, of the same width."""
+
+    async def task(tile: Tile) -> None:
+        for source, target in wires:
+            for a, b in zip(tile.port(source).pins, tile.port(target).pins, strict=True):
+                PinWire(a, b)
+        await trio.sleep_forever()
+
+    return wired(task)
+
+
+def test_handshaken_ports_pass_words(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = """
+        #include <xcore/port_protocol.h>
+        int main(void) {
+            port_t p = XS1_PORT_8A, q = XS1_PORT_8B;
+            port_t p_in = XS1_PORT_1A, p_out = XS1_PORT_1B, p_clock = XS1_PORT_1C;
+            port_t q_in = XS1_PORT_1D, q_out = XS1_PORT_1E, q_clock = XS1_PORT_1F;
+            port_t signals[] = {p_in, p_out, p_clock, q_in, q_out, q_clock};
+            xclock_t p_block = XS1_CLKBLK_1, q_block = XS1_CLKBLK_2;
+            for (int i = 0; i < 6; i++) port_enable(signals[i]);
+            port_start_buffered(p, 32);
+            port_start_buffered(q, 32);
+            clock_enable(p_block);
+            clock_set_divide(p_block, 12);
+            port_protocol_in_handshake(p, p_in, p_out, p_block);
+            port_set_clock(p_clock, p_block);
+            port_set_out_clock(p_clock);
+            clock_enable(q_block);
+            clock_set_source_port(q_block, q_clock);
+            port_protocol_out_handshake(q, q_in, q_out, q_block, 0xFF);
+            printf("0x%x ", (unsigned)port_peek(q));
+            clock_start(q_block);
+            clock_start(p_block);
+            port_out(q, 0x2CC94916);
+            port_out(q, 0xDE298055);
+            printf("0x%x ", (unsigned)port_in(p));
+            printf("0x%x ", (unsigned)port_in(p));
+            port_out_at_time(q, 32, 0xCC2B4EF9);
+            printf("0x%x ", (unsigned)port_in(p));
+            printf("%u\\n", (unsigned)port_get_trigger_time(p));
+            return 0;
+        }
+    """
+    wires = loops(("8B", "8A"), ("1E", "1A"), ("1B", "1D"), ("1C", "1F"))
+    assert run_c(tmp_path, text, outside=[wires]) == 0
+    assert printed(capfd) == [0xFF, 0x2CC94916, 0xDE298055, 0xCC2B4EF9, 35]
+
+
+def test_strobed_ports_pass_words(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = """
+        #include <xcore/port_protocol.h>
+        static void set_up(port_t p, port_t signal) {
+            port_start_buffered(p, 8);
+            port_enable(signal);
+        }
+        int main(void) {
+            port_t sent = XS1_PORT_1A, valid = XS1_PORT_1B, received = XS1_PORT_1C, is_valid = XS1_PORT_1D;
+            port_t asked = XS1_PORT_1E, room = XS1_PORT_1F, shown = XS1_PORT_1G, has_room = XS1_PORT_1H;
+            set_up(sent, valid);
+            set_up(received, is_valid);
+            set_up(asked, room);
+            set_up(shown, has_room);
+            for (xclock_t block = XS1_CLKBLK_1; block <= XS1_CLKBLK_2; block += 0x100) {
+                clock_enable(block);
+                clock_set_divide(block, 5);
+            }
+            port_protocol_out_strobed_master(sent, valid, XS1_CLKBLK_1, 1);
+            port_protocol_in_strobed_slave(received, is_valid, XS1_CLKBLK_1);
+            port_protocol_in_strobed_master(asked, room, XS1_CLKBLK_2);
+            port_protocol_out_strobed_slave(shown, has_room, XS1_CLKBLK_2, 0);
+            clock_start(XS1_CLKBLK_1);
+            delay_ticks(1000);
+            port_out(sent, 0xA5);
+            printf("0x%x ", (unsigned)port_in(received));
+            port_out(shown, 0x3C);
+            clock_start(XS1_CLKBLK_2);
+            printf("0x%x\\n", (unsigned)port_in(asked) >> 1);
+            return 0;
+        }
+    """
+    wires = loops(("1A", "1C"), ("1B", "1D"), ("1F", "1H"), ("1G", "1E"))
+    assert run_c(tmp_path, text, outside=[wires]) == 0
+    assert printed(capfd) == [0xA5, 0x3C]
+
+
+def test_ready_signals_are_taken_off(tmp_path: Path) -> None:
+    text = """
+        int main(void) {
+            port_t p = XS1_PORT_1A;
+            port_start_buffered(p, 8);
+            port_set_clock(p, XS1_CLKBLK_REF);
+            port_set_ready_handshake(p);
+            port_set_ready_strobed(p);
+            port_set_slave(p);
+            port_set_master(p);
+            port_set_no_ready(p);
+            port_set_unbuffered(p);
+            return 0;
+        }
+    """
+    with pytest.raises(Trap, match="transfer width of 8"):  # the first thing that is still in the way
+        run_c(tmp_path, text, RunSettings(stops_at_trap=True))

@@ -18,8 +18,8 @@ void clock_set_source_clk_ref(xclock_t clock);
 void clock_set_source_clk_xcore(xclock_t clock);
 /* Divide the source by twice this; 0 leaves it as it is. */
 void clock_set_divide(xclock_t clock, uint8_t divide);
+/* Have its ports read their ready signal from the pin of a 1-bit port. */
+void clock_set_ready_src(xclock_t clock, resource_t port);
 XC_END
-
-XC_MISSING(clock_set_ready_src, "C tasks have no ready signals yet")
 
 #endif

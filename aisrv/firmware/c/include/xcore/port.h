@@ -40,6 +40,15 @@ void port_set_no_invert(port_t p);
 void port_set_sample_falling_edge(port_t p);
 void port_set_sample_rising_edge(port_t p);
 
+/* Ready signals, best set up by <xcore/port_protocol.h>. What is driven, on a 1-bit port: the one of `source`. */
+void port_set_out_ready(port_t p, port_t source);
+/* A master drives the signal, a strobed slave reads that of its clock; the port is buffered. */
+void port_set_master(port_t p);
+void port_set_slave(port_t p);
+void port_set_no_ready(port_t p);
+void port_set_ready_strobed(port_t p);
+void port_set_ready_handshake(port_t p);
+
 /* The counter at its last output or input, and the one at which the next is to be. */
 port_timestamp_t port_get_trigger_time(port_t p);
 void port_set_trigger_time(port_t p, port_timestamp_t time);
@@ -83,12 +92,5 @@ void port_setup_interrupt_callback(port_t p, void *data, interrupt_callback_t ca
 /* Whether a counter's value comes after another, within half its range. */
 int port_time_after(port_timestamp_t a, port_timestamp_t b);
 XC_END
-
-XC_MISSING(port_set_out_ready, "C tasks have no ready signals yet")
-XC_MISSING(port_set_master, "C tasks have no ready signals yet")
-XC_MISSING(port_set_slave, "C tasks have no ready signals yet")
-XC_MISSING(port_set_no_ready, "C tasks have no ready signals yet")
-XC_MISSING(port_set_ready_strobed, "C tasks have no ready signals yet")
-XC_MISSING(port_set_ready_handshake, "C tasks have no ready signals yet")
 
 #endif

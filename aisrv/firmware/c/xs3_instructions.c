@@ -6,6 +6,7 @@
 #include <xcore/interrupt.h>
 #include <xcore/lock.h>
 #include <xcore/port.h>
+#include <xcore/thread.h>
 #include <xcore/triggerable.h>
 
 #include "interrupts.h"
@@ -86,6 +87,11 @@ void xa_clrsr(void) {
     status[runtime_core()] &= ~bits;
     if (bits & INTERRUPTS_ENABLED) interrupt_mask_all();
 }
+
+enum { MODES = thread_mode_fast | thread_mode_high_priority };
+void local_thread_mode_set_bits(thread_mode_t mode) { status[runtime_core()] |= mode & MODES; }
+void local_thread_mode_clear_bits(thread_mode_t mode) { status[runtime_core()] &= ~(uint32_t)(mode & MODES); }
+thread_mode_t local_thread_mode_get_bits(void) { return status[runtime_core()] & MODES; }
 
 /* Exceptions. */
 

@@ -401,6 +401,21 @@ def loops(*wires: tuple[str, str]) -> Outside:
     return wired(task)
 
 
+def test_a_core_has_a_mode(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = """
+        #include <xcore/thread.h>
+        int main(void) {
+            local_thread_mode_set_bits(thread_mode_fast | thread_mode_high_priority);
+            printf("0x%x ", local_thread_mode_get_bits());
+            local_thread_mode_clear_bits(thread_mode_fast);
+            printf("0x%x\\n", local_thread_mode_get_bits());
+            return 0;
+        }
+    """
+    assert run_c(tmp_path, text) == 0
+    assert printed(capfd) == [0x480, 0x400]
+
+
 def test_handshaken_ports_pass_words(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = """
         #include <xcore/port_protocol.h>

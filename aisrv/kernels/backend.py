@@ -69,7 +69,8 @@ class Kernels(Protocol):
     """Prepares kernels of one type of activations. A method raises a KernelError for what it cannot take.
 
     A backend is one for int8. Where it has kernels of int16 activations with int8 weights, it has them in its
-    attribute `int16`; these have zero points of 0, see `aisrv.kernels.params`.
+    attribute `int16`; these have zero points of 0, see `aisrv.kernels.params`. Kernels of float32, in its
+    attribute `float32`, raise NotImplementedError for what they leave to the network.
     """
 
     def conv2d(self, params: Conv2dParams) -> Kernel:
@@ -122,6 +123,12 @@ SCRATCH_SIZES: Final = tuple(name for name in vars(KernelBackend) if name.endswi
 def int16_kernels(backend: object) -> Kernels | None:
     """Return the kernels of int16 activations that a backend has, None where it has none."""
     kernels: Kernels | None = getattr(backend, "int16", None)
+    return kernels
+
+
+def float32_kernels(backend: object) -> Kernels | None:
+    """Return the kernels of float32 that a backend has, None where it has none."""
+    kernels: Kernels | None = getattr(backend, "float32", None)
     return kernels
 
 

@@ -14,8 +14,10 @@ from typing import Any, Final, TypeAlias
 from aisrv.kernels.arithmetic import activation_bounds
 from aisrv.kernels.errors import AlignmentError, InternalError, InvalidShape
 from aisrv.kernels.params import (
+    FLOAT32,
     INT8,
     INT16,
+    UNQUANTIZED,
     Conv2dParams,
     DepthwiseConv2dParams,
     ElementType,
@@ -49,8 +51,8 @@ Params: TypeAlias = (
 
 _CONV_CHANNELS: Final = 0
 _DEPTHWISE_CHANNELS: Final = 3
-_UNITS: Final = {"b": "bytes", "h": "halfwords"}
-_BIAS_FORMATS: Final = {"b": ("i",), "h": ("q", "i")}
+_UNITS: Final = {"b": "signed bytes", "h": "signed halfwords", "f": "floats"}
+_BIAS_FORMATS: Final = {"b": ("i",), "h": ("q", "i"), "f": ("f",)}
 _NEAR_ENOUGH: Final = 0.001
 
 
@@ -86,7 +88,7 @@ def check_depthwise_conv2d(params: DepthwiseConv2dParams, elements: ElementType 
 
 def check_fully_connected(params: FullyConnectedParams, elements: ElementType = INT8) -> None:
     """Check FULLY_CONNECTED."""
-    _check_shape("weights", params.weights, params.weights_shape, INT8)
+    _check_shape("weights", params.weights, params.weights_shape, _weights_type(elements))
     outputs, inputs = params.weights_shape
     if outputs != params.output_depth:
         raise InvalidShape(f"weights are for {outputs} outputs, output_depth is {params.output_depth}")
@@ -94,7 +96,9 @@ def check_fully_connected(params: FullyConnectedParams, elements: ElementType = 
     if not len(params.input) or len(params.input) % inputs:
         raise InvalidShape(f"input has {len(params.input)} values, no multiple of the weights' {inputs}")
     _check_length("output", params.output, len(params.input) // inputs * outputs, elements)
-    _check_weights_quant(params.weights_quant, params.weights_per_channel_quant, outputs, _CONV_CHANNELS)
+    _check_weights_quant(
+        params.weights_quant, params.weights_per_channel_quant, outputs, _CONV_CHANNELS, elements
+    )
     _check_bias(params.bias, outputs, elements)
     _check_quant("input_quant", params.input_quant, elements)
     _check_output(params, elements)
@@ -130,7 +134,7 @@ def check_softmax(params: SoftmaxParams, elements: ElementType = INT8) -> None:
             raise InternalError(
                 f"output_quant: SOFTMAX of int16 writes scale 1/32768, not {params.output_quant.scale}"
             )
-    elif params.output_quant != SOFTMAX_OUTPUT:
+    elif elements is INT8 and params.output_quant != SOFTMAX_OUTPUT:
         raise InternalError(
             f"output_quant: SOFTMAX writes scale 1/256 and zero point -128, "
             f"not {params.output_quant.scale} and {params.output_quant.zero_point}"
@@ -198,13 +202,15 @@ def _check_convolution(
     params: Conv2dParams | DepthwiseConv2dParams, elements: ElementType, channels_dimension: int
 ) -> None:
     _check_shape("input", params.input, params.input_shape, elements)
-    _check_shape("weights", params.weights, params.weights_shape, INT8)
+    _check_shape("weights", params.weights, params.weights_shape, _weights_type(elements))
     _check_shape("output", params.output, params.output_shape, elements)
     for name in ("stride_w", "stride_h", "dilation_w_factor", "dilation_h_factor"):
         _check_positive(name, getattr(params, name))
     _check_output_size(params.input_shape, params.output_shape, conv_windows(params))
     channels = params.output_shape[3]
-    _check_weights_quant(params.weights_quant, params.weights_per_channel_quant, channels, channels_dimension)
+    _check_weights_quant(
+        params.weights_quant, params.weights_per_channel_quant, channels, channels_dimension, elements
+    )
     _check_bias(params.bias, channels, elements)
     _check_quant("input_quant", params.input_quant, elements)
     _check_output(params, elements)
@@ -226,8 +232,7 @@ def _check_elementwise(params: ElementwiseAddParams | MulParams, elements: Eleme
 def _check_elements(name: str, buffer: memoryview, elements: ElementType) -> None:
     if buffer.format != elements.format or buffer.ndim != 1 or not buffer.contiguous:
         raise InternalError(
-            f"{name}: must be one contiguous run of signed {_UNITS[elements.format]} "
-            f'(format "{elements.format}")'
+            f'{name}: must be one contiguous run of {_UNITS[elements.format]} (format "{elements.format}")'
         )
 
 
@@ -270,7 +275,14 @@ def _check_scale(name: str, scale: float) -> None:
         raise InternalError(f"{name}: a scale must be a positive number, is {scale}")
 
 
+def _weights_type(elements: ElementType) -> ElementType:
+    """The type of weights beside activations."""
+    return FLOAT32 if elements is FLOAT32 else INT8
+
+
 def _check_quant(name: str, quant: QuantParam, elements: ElementType) -> None:
+    if elements is FLOAT32 and quant != UNQUANTIZED:
+        raise InternalError(f"{name}: float32 has scale 1 and zero point 0, not {quant}")
     _check_scale(name, quant.scale)
     if elements is INT16 and quant.zero_point != 0:
         raise InternalError(f"{name}: the zero point of int16 must be 0, is {quant.zero_point}")
@@ -285,10 +297,14 @@ def _check_output(params: Params, elements: ElementType) -> None:
 
 
 def _check_weights_quant(
-    quant: QuantParam, per_channel: PerChannelQuantParam | None, channels: int, dimension: int
+    quant: QuantParam,
+    per_channel: PerChannelQuantParam | None,
+    channels: int,
+    dimension: int,
+    elements: ElementType,
 ) -> None:
     if per_channel is None:
-        _check_quant("weights_quant", quant, INT8)
+        _check_quant("weights_quant", quant, _weights_type(elements))
         return
     name, count = "weights_per_channel_quant", len(per_channel.scales)
     if count not in (1, channels):
@@ -308,6 +324,7 @@ def _check_bias(bias: memoryview | None, channels: int, elements: ElementType) -
     formats = _BIAS_FORMATS[elements.format]
     if bias.format not in formats or bias.ndim != 1 or not bias.contiguous:
         names = " or ".join(f'"{each}"' for each in formats)
-        raise InternalError(f"bias: must be one contiguous run of signed words (format {names})")
+        words = "floats" if elements is FLOAT32 else "signed words"
+        raise InternalError(f"bias: must be one contiguous run of {words} (format {names})")
     if len(bias) != channels:
         raise InvalidShape(f"bias has {len(bias)} values for {channels} output channels")

@@ -8,6 +8,7 @@ kernel exists: a kernel is prepared once with its parameters and then invoked an
 
 Kernels of int16 activations (`aisrv.kernels.backend.Kernels`) have the same parameters: activations are
 signed halfwords (format "h"), weights signed bytes, biases signed words of 64 or 32 bits (format "q", "i").
+Those of float32 have floats everywhere (format "f"), and UNQUANTIZED for each quantization.
 """
 
 import enum
@@ -17,10 +18,10 @@ from typing import Final, TypeAlias
 from aisrv.model import Padding
 
 Buffer: TypeAlias = memoryview
-"""Signed bytes, format "b", or halfwords, format "h"; weights are read-only signed bytes."""
+"""Signed bytes, format "b", halfwords, format "h", or floats, format "f"; weights are read-only."""
 
 Bias: TypeAlias = memoryview
-"""Signed words, format "i" (or "q" beside int16 activations), read-only: one for each output channel."""
+"""Signed words, format "i" (or "q" beside int16, floats beside floats), read-only: one for each channel."""
 
 Shape4: TypeAlias = tuple[int, int, int, int]
 
@@ -29,7 +30,7 @@ NO_SCRATCH: Final = memoryview(bytearray()).cast("b")
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """A quantized type of activations: its name, its format in a memoryview, and its range."""
+    """A type of activations: its name, its format in a memoryview, and its range where it is quantized."""
 
     name: str
     format: str
@@ -43,6 +44,8 @@ class ElementType:
 INT8: Final = ElementType("int8", "b", -(1 << 7), (1 << 7) - 1)
 INT16: Final = ElementType("int16", "h", -(1 << 15), (1 << 15) - 1)
 """Its zero points are 0."""
+FLOAT32: Final = ElementType("float32", "f", 0, 0)
+"""Not quantized: its only zero point is 0."""
 
 
 class ScaleProduct(enum.Enum):
@@ -76,6 +79,10 @@ class QuantParam:
 
     scale: float
     zero_point: int
+
+
+UNQUANTIZED: Final = QuantParam(1.0, 0)
+"""What float32 has."""
 
 
 @dataclass(frozen=True, slots=True)

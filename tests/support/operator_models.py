@@ -1,6 +1,6 @@
 """Models of one operator, made of a kernel's parameters: for other interpreters to run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -8,6 +8,7 @@ from tflite import ActivationFunctionType, BuiltinOperator, TensorType
 from tflite import Padding as FilePadding
 
 from aisrv.kernels.params import (
+    FLOAT32,
     Conv2dParams,
     DepthwiseConv2dParams,
     ElementwiseAddParams,
@@ -50,11 +51,21 @@ def _quantization(quant: QuantParam) -> Quantization:
     return Quantization.per_tensor(quant.scale, quant.zero_point)
 
 
-def _activation(name: str, shape: Sequence[int], quant: QuantParam) -> Tensor:
-    return Tensor(name, tuple(shape), TensorType.INT8, _quantization(quant))
+def _activation(params: Any, name: str, shape: Sequence[int]) -> Tensor:
+    if getattr(params, name).format == FLOAT32.format:
+        return Tensor(name, tuple(shape), TensorType.FLOAT32)
+    return Tensor(name, tuple(shape), TensorType.INT8, _quantization(getattr(params, f"{name}_quant")))
+
+
+def _float_constants(params: Any) -> Iterator[Tensor]:
+    yield constant_tensor("weights", np.frombuffer(params.weights, np.float32).reshape(params.weights_shape))
+    if params.bias is not None:
+        yield constant_tensor("bias", np.frombuffer(params.bias, np.float32))
 
 
 def _constants(params: Any) -> tuple[Tensor, ...]:
+    if params.weights.format == FLOAT32.format:
+        return tuple(_float_constants(params))
     per_channel = params.weights_per_channel_quant
     if per_channel is None:
         quantization = _quantization(params.weights_quant)
@@ -91,9 +102,9 @@ def _convolution_model(code: int, params: Conv2dParams | DepthwiseConv2dParams) 
     if isinstance(params, DepthwiseConv2dParams):
         options["depth_multiplier"] = params.depth_multiplier
     tensors = (
-        _activation("input", params.input_shape, params.input_quant),
+        _activation(params, "input", params.input_shape),
         *constants,
-        _activation("output", params.output_shape, params.output_quant),
+        _activation(params, "output", params.output_shape),
     )
     return _model(code, tensors, ("input", *(tensor.name for tensor in constants)), options)
 
@@ -103,9 +114,9 @@ def _fully_connected_model(code: int, params: FullyConnectedParams) -> Network:
     outputs, inputs = params.weights_shape
     batch = len(params.input) // inputs
     tensors = (
-        _activation("input", (batch, inputs), params.input_quant),
+        _activation(params, "input", (batch, inputs)),
         *constants,
-        _activation("output", (batch, outputs), params.output_quant),
+        _activation(params, "output", (batch, outputs)),
     )
     options = {"fused_activation_function": _FILE_ACTIVATIONS[params.activation]}
     bias = ABSENT if params.bias is None else "bias"
@@ -114,8 +125,8 @@ def _fully_connected_model(code: int, params: FullyConnectedParams) -> Network:
 
 def _pool_model(code: int, params: PoolParams) -> Network:
     tensors = (
-        _activation("input", params.input_shape, params.input_quant),
-        _activation("output", params.output_shape, params.output_quant),
+        _activation(params, "input", params.input_shape),
+        _activation(params, "output", params.output_shape),
     )
     options = {
         "padding": _FILE_PADDINGS[params.padding],
@@ -130,8 +141,8 @@ def _pool_model(code: int, params: PoolParams) -> Network:
 
 def _softmax_model(code: int, params: SoftmaxParams) -> Network:
     tensors = (
-        _activation("input", params.input_shape, params.input_quant),
-        _activation("output", params.input_shape, params.output_quant),
+        _activation(params, "input", params.input_shape),
+        _activation(params, "output", params.input_shape),
     )
     return _model(code, tensors, ("input",), {"beta": params.beta})
 
@@ -143,9 +154,9 @@ def _elementwise_model(code: int, params: ElementwiseAddParams | MulParams) -> N
         return (1, 1, len(buffer) // shorter, shorter)
 
     tensors = (
-        _activation("input1", shape(params.input1), params.input1_quant),
-        _activation("input2", shape(params.input2), params.input2_quant),
-        _activation("output", shape(params.output), params.output_quant),
+        _activation(params, "input1", shape(params.input1)),
+        _activation(params, "input2", shape(params.input2)),
+        _activation(params, "output", shape(params.output)),
     )
     options = {"fused_activation_function": _FILE_ACTIVATIONS[params.activation]}
     return _model(code, tensors, ("input1", "input2"), options)

@@ -11,7 +11,7 @@ import numpy as np
 from tflite import BuiltinOperator
 
 from aisrv.kernels.arithmetic import float32
-from aisrv.kernels.backend import KernelBackend, int16_kernels
+from aisrv.kernels.backend import KernelBackend, float32_kernels, int16_kernels
 from aisrv.kernels.params import (
     Conv2dParams,
     DepthwiseConv2dParams,
@@ -57,15 +57,15 @@ class Case:
     code: int
     params: Any
 
-    def run(self, backend: KernelBackend) -> list[int]:
+    def run(self, backend: KernelBackend) -> list[Any]:
         """The output of a backend, prepared and invoked once, into a buffer of its own."""
         form = self.params.output.format
         output = memoryview(array(form, [0x55] * len(self.params.output)))
-        kernels = int16_kernels(backend) if form == "h" else backend
+        kernels = {"h": int16_kernels, "f": float32_kernels}.get(form, lambda same: same)(backend)
         getattr(kernels, METHODS[self.code])(replace(self.params, output=output))()
         return output.tolist()
 
-    def run_tflm(self) -> list[int]:
+    def run_tflm(self) -> list[Any]:
         """The output of TensorFlow Lite Micro for a model of this operator alone."""
         from tflite_micro.python.tflite_micro import runtime
 
@@ -73,10 +73,12 @@ class Case:
         interpreter = runtime.Interpreter.from_bytes(bytes(model), arena_size=ARENA_BYTES)
         shapes = {tensor.name: tensor.shape for tensor in model.tensors}
         for index, name in enumerate(model.inputs):
-            data = np.frombuffer(getattr(self.params, name), np.int8).reshape(shapes[name])
+            buffer = getattr(self.params, name)
+            data = np.frombuffer(buffer, buffer.format).reshape(shapes[name])
             interpreter.set_input(data, index)
         interpreter.invoke()
-        return [int(value) for value in interpreter.get_output(0).ravel()]
+        found: list[Any] = interpreter.get_output(0).ravel().tolist()
+        return found
 
 
 def values(numbers: Iterable[int]) -> memoryview:

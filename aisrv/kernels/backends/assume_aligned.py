@@ -6,7 +6,7 @@ shipped ones do. Buffers stay where they are, so what they are prepared with is 
 
 from typing import Final
 
-from aisrv.kernels.backend import BackendMethods, Kernel, Kernels, int16_kernels
+from aisrv.kernels.backend import BackendMethods, Kernel, Kernels, float32_kernels, int16_kernels
 from aisrv.kernels.checks import Params, check_alignment
 from aisrv.kernels.params import Shape4
 
@@ -33,6 +33,12 @@ class AssumeAligned(AssumeAlignedKernels):
         from aisrv.kernels.backends.numpy.backend import NumpyBackend
 
         return AssumeAlignedKernels(int16_kernels(self._kernels) or NumpyBackend().int16)
+
+    @property
+    def float32(self) -> AssumeAlignedKernels | None:
+        """The kernels of float32, None where the backend has none."""
+        kernels = float32_kernels(self._kernels)
+        return None if kernels is None else AssumeAlignedKernels(kernels)
 
     def scratch_size(self, query: str, *shapes: Shape4 | int) -> int:
         """Bytes of scratch that the backend wants."""

@@ -22,6 +22,7 @@ from aisrv.kernels.backend import (
     Kernel,
     KernelBackend,
     Kernels,
+    float32_kernels,
     int16_kernels,
 )
 from aisrv.kernels.checks import Params
@@ -40,6 +41,12 @@ class Fallback(BackendMethods):
     def int16(self) -> Kernels | None:
         """The kernels of int16 activations that either has; None where neither has any."""
         first, second = int16_kernels(self.first), int16_kernels(self.second)
+        return second if first is None else first if second is None else Fallback(first, second)
+
+    @property
+    def float32(self) -> Kernels | None:
+        """The kernels of float32 that either has; None where neither has any."""
+        first, second = float32_kernels(self.first), float32_kernels(self.second)
         return second if first is None else first if second is None else Fallback(first, second)
 
     def prepare(self, operator: str, params: Params) -> Kernel:

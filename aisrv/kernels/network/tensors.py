@@ -1,6 +1,7 @@
 """Tensors in memory: the arena as a plan lays it out, constants in the file, variables beside both."""
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,12 @@ _ZERO_POINTS: Final = {
     TensorType.INT32: (-(1 << 31), (1 << 31) - 1),
     TensorType.INT4: (-8, 7),
 }
+
+_FORMATS: Final[Mapping[TensorType, Literal["b", "h", "f"]]] = {
+    TensorType.INT16: "h",
+    TensorType.FLOAT32: "f",
+}
+"""Of memoryviews of elements that are more than bytes."""
 
 
 class NetworkTensor:
@@ -53,8 +60,8 @@ class NetworkTensor:
 
     @property
     def elements(self) -> Buffer:
-        """Its bytes as elements of its type, which is one of 8 or 16 bits."""
-        return self.buffer.cast("B").cast("h") if self.tensor.type is TensorType.INT16 else self.buffer
+        """Its bytes as elements of its type, which is one of 8 or 16 bits, or float32."""
+        return typed(self.buffer, self.tensor.type)
 
     @property
     def quantization(self) -> QuantParam:
@@ -69,6 +76,12 @@ class NetworkTensor:
         if not limits[0] <= zero_point <= limits[1]:
             raise NetworkError(f"{self} has the zero point {zero_point}, outside of its type's range")
         return QuantParam(scale, zero_point)
+
+
+def typed(buffer: Buffer, kind: TensorType) -> Buffer:
+    """Bytes as elements of a type, which is one of 8 or 16 bits, or float32."""
+    elements: Any = buffer.cast("B").cast(_FORMATS.get(kind, "b"))
+    return cast("Buffer", elements)
 
 
 class NetworkMemory:

@@ -8,17 +8,26 @@ Source: "Speed of the INT8 kernels".
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from types import ModuleType
 from typing import Final
 
 from aisrv.kernels.backend import Kernel, TableBackend
 from aisrv.kernels.backends.fallback import Fallback
-from aisrv.kernels.backends.native import convolution, elementwise, int16_elementwise, recurrent
+from aisrv.kernels.backends.native import (
+    convolution,
+    elementwise,
+    float32,
+    float32_elementwise,
+    int16_elementwise,
+    recurrent,
+)
+from aisrv.kernels.backends.native.float32 import FLOAT32_TARGETS
 from aisrv.kernels.backends.native.formats import INT8_TARGETS, INT16_TARGETS, Target
 from aisrv.kernels.backends.native.library import NativeError, Variant, load
 from aisrv.kernels.backends.native.steps import NativeKernel, Step
 from aisrv.kernels.backends.native.team import Team
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
-from aisrv.kernels.params import INT8, INT16, Buffer, PadParams
+from aisrv.kernels.params import FLOAT32, INT8, INT16, Buffer, PadParams
 from aisrv.kernels.recurrent import LstmParams, SvdfParams
 
 
@@ -32,7 +41,7 @@ class NativeBackend(TableBackend):
             raise NativeError(f"this processor has no {variant.value}")
         self.variant: Final = variant or library.variants[-1]
         self._team: Final = Team(library, self.variant, threads)
-        steps: dict[str, Callable[..., Step]] = self._layers(INT8_TARGETS) | {
+        steps: dict[str, Callable[..., Step]] = self._layers(convolution, INT8_TARGETS) | {
             "avg_pool": partial(elementwise.average_pool, elements=INT8),
             "max_pool": partial(elementwise.max_pool, elements=INT8),
             "softmax": elementwise.softmax_rows,
@@ -40,7 +49,7 @@ class NativeBackend(TableBackend):
             "mul": elementwise.mul,
         }
         super().__init__({name: partial(self._kernel, function) for name, function in steps.items()})
-        steps = self._layers(INT16_TARGETS) | {
+        steps = self._layers(convolution, INT16_TARGETS) | {
             "avg_pool": partial(elementwise.average_pool, elements=INT16),
             "max_pool": partial(elementwise.max_pool, elements=INT16),
             "softmax": int16_elementwise.softmax,
@@ -49,6 +58,15 @@ class NativeBackend(TableBackend):
         }
         table = {name: partial(self._kernel, function) for name, function in steps.items()}
         self.int16: Final = TableBackend(table, INT16)
+        steps = self._layers(float32, FLOAT32_TARGETS) | {
+            "avg_pool": float32_elementwise.average_pool,
+            "max_pool": float32_elementwise.max_pool,
+            "softmax": float32_elementwise.softmax,
+            "add": float32_elementwise.add,
+            "mul": float32_elementwise.mul,
+        }
+        table = {name: partial(self._kernel, function) for name, function in steps.items()}
+        self.float32: Final = TableBackend(table, FLOAT32)
 
     def copy(self, source: Buffer, output: Buffer) -> Kernel:
         """Prepare a copy of as many bytes."""
@@ -66,11 +84,14 @@ class NativeBackend(TableBackend):
         """Prepare SVDF."""
         return self._kernel(recurrent.svdf, params)
 
-    def _layers(self, targets: Mapping[Variant, Target]) -> dict[str, Callable[..., Step]]:
+    def _layers(
+        self, layers: ModuleType, targets: Mapping[Variant, Target]
+    ) -> dict[str, Callable[..., Step]]:
+        """The layers that a module prepares, for this variant."""
         target = targets.get(self.variant)
         if target is not None:
             target = replace(target, threads=self._team.threads)
-        functions = convolution.conv2d, convolution.depthwise_conv2d, convolution.fully_connected
+        functions = layers.conv2d, layers.depthwise_conv2d, layers.fully_connected
         return {
             function.__name__: _of_numpy if target is None else partial(function, target=target)
             for function in functions

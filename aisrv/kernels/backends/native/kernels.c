@@ -16,6 +16,7 @@
 #include "kernels.h"
 #include "processor.h"
 
+#include <float.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -32,6 +33,12 @@
 #define KEEP(value) __asm__("" : "+v"(value))
 #else
 #define KEEP(value) __asm__("" : "+w"(value))
+#endif
+/* Keeps a product apart from the sum that it is added to: rounded, as TFLM's is. */
+#if defined(__x86_64__) || defined(__aarch64__)
+#define APART(value) KEEP(value)
+#else
+#define APART(value) (void)(value)
 #endif
 /* The name of a function or type of the target that is being included. */
 #define JOINED(name, target) name##_##target
@@ -168,6 +175,7 @@ INLINE void widen_row(int16_t *row, const int8_t *source, int64_t count, int64_t
 /* Every processor. */
 
 #include "int16.h"
+#include "float32_softmax.h"
 
 #define TARGET plain
 #include "lanes/plain.h"
@@ -179,6 +187,21 @@ INLINE void widen_row(int16_t *row, const int8_t *source, int64_t count, int64_t
 #include "lanes/plain.h"
 #undef TARGET
 #undef LANES_OF_INT16
+
+/* Of float32, for every processor: with registers of four floats, as SSE and NEON have them. */
+#define WIDE_PIXELS 1
+#define PIXELS 6
+#define EXTREME 0
+#define WIDTH 4
+#define TARGET plain_float32
+#include "lanes/float32.h"
+#include "convolution.h"
+#include "float32.h"
+#undef TARGET
+#undef WIDTH
+#undef EXTREME
+#undef PIXELS
+#undef WIDE_PIXELS
 
 #if defined(__x86_64__)
 
@@ -202,6 +225,20 @@ INLINE void widen_row(int16_t *row, const int8_t *source, int64_t count, int64_t
 #include "convolution.h"
 #undef TARGET
 #undef LANES_OF_INT16
+#undef EXTREME
+#undef PIXELS
+#undef WIDE_PIXELS
+
+#define WIDE_PIXELS 6
+#define PIXELS 6
+#define EXTREME 0
+#define WIDTH 16
+#define TARGET avx512_float32
+#include "lanes/float32.h"
+#include "convolution.h"
+#include "float32.h"
+#undef TARGET
+#undef WIDTH
 #undef EXTREME
 #undef PIXELS
 #undef WIDE_PIXELS
@@ -256,6 +293,16 @@ static void copy_words(const void *arguments, const struct share *share) {
 #include "elements.h"
 #undef TARGET
 #undef LANES_OF_INT16
+#undef EXTREME
+
+#define EXTREME 0
+#define WIDTH 8
+#define TARGET avx2_float32
+#include "lanes/float32.h"
+#include "convolution.h"
+#include "float32.h"
+#undef TARGET
+#undef WIDTH
 #undef EXTREME
 
 #ifdef __clang__
@@ -368,7 +415,8 @@ typedef void (*run_function)(const void *, const struct share *);
     [WIDE_DEPTHWISE_INT16] = {copy_halves, run_wide_depthwise}, \
     [WIDE_ADDITION_INT16] = {NULL, run_wide_addition},          \
     [MULTIPLICATION_INT16] = {NULL, run_multiplication},        \
-    [SOFTMAX_INT16] = {NULL, run_int16_softmax}
+    [SOFTMAX_INT16] = {NULL, run_int16_softmax},                \
+    [SOFTMAX_FLOAT32] = {NULL, run_float32_softmax}
 #define RECURRENT(TARGET) [LSTM] = {NULL, run_lstm_##TARGET}, [SVDF] = {NULL, run_svdf_##TARGET}
 #define POOLS(TARGET) [AVERAGE_POOL] = {NULL, run_average_pool_##TARGET}, [MAX_POOL] = {NULL, run_max_pool_##TARGET}
 #define INT16_CONVOLUTION(TARGET) [CONVOLUTION_INT16] = {copy_halves, run_convolution_##TARGET}
@@ -377,24 +425,31 @@ typedef void (*run_function)(const void *, const struct share *);
     [ADDITION_INT16] = {NULL, run_addition_##TARGET}, INT16_POOLS(TARGET)
 #define INT16_POOLS(TARGET) \
     [AVERAGE_POOL_INT16] = {NULL, run_average_pool_##TARGET}, [MAX_POOL_INT16] = {NULL, run_max_pool_##TARGET}
+#define FLOAT32(TARGET)                                            \
+    [CONVOLUTION_FLOAT32] = {copy_floats, run_convolution_##TARGET}, \
+    [DEPTHWISE_FLOAT32] = {copy_floats, run_depthwise_##TARGET},     \
+    [ADDITION_FLOAT32] = {NULL, run_addition_##TARGET},              \
+    [MULTIPLICATION_FLOAT32] = {NULL, run_multiplication_##TARGET},  \
+    [AVERAGE_POOL_FLOAT32] = {NULL, run_average_pool_##TARGET},      \
+    [MAX_POOL_FLOAT32] = {NULL, run_max_pool_##TARGET}
 
-enum { VARIANTS = NEONDOT + 1, KINDS = MAX_POOL_INT16 + 1 };
+enum { VARIANTS = NEONDOT + 1, KINDS = MAX_POOL_FLOAT32 + 1 };
 
 /* By variant and kind: what comes before all pieces, such as a copy with borders, and then the step itself. */
 static const run_function RUN[VARIANTS][KINDS][2] = {
-    [PLAIN] = {COMMON, RECURRENT(plain), POOLS(plain), INT16_POOLS(plain_int16)},
+    [PLAIN] = {COMMON, RECURRENT(plain), POOLS(plain), INT16_POOLS(plain_int16), FLOAT32(plain_float32)},
 #if defined(__x86_64__)
     [AVX2] = {COMMON, RECURRENT(avx2), POOLS(avx2),
               [CONVOLUTION] = {copy_words, run_convolution_avx2},
               [DEPTHWISE] = {copy_words, run_depthwise_avx2},
               [ADDITION] = {NULL, run_addition_avx2},
-              INT16_CONVOLUTION(avx2_int16), INT16_ELEMENTS(avx2_int16)},
+              INT16_CONVOLUTION(avx2_int16), INT16_ELEMENTS(avx2_int16), FLOAT32(avx2_float32)},
 #ifdef HAS_AVXVNNI
     [AVXVNNI] = {COMMON, RECURRENT(avx2), POOLS(avx2),
                  [CONVOLUTION] = {copy_bytes, run_convolution_avxvnni},
                  [DEPTHWISE] = {copy_words, run_depthwise_avx2},
                  [ADDITION] = {NULL, run_addition_avx2},
-                 INT16_CONVOLUTION(avxvnni_int16), INT16_ELEMENTS(avx2_int16)},
+                 INT16_CONVOLUTION(avxvnni_int16), INT16_ELEMENTS(avx2_int16), FLOAT32(avx2_float32)},
 #endif
     [AVX512VNNI] = {COMMON, RECURRENT(avx2),
                     [CONVOLUTION] = {copy_bytes, run_convolution512},
@@ -403,19 +458,19 @@ static const run_function RUN[VARIANTS][KINDS][2] = {
                     [ADDITION] = {NULL, run_addition512},
                     [AVERAGE_POOL] = {NULL, run_average_pool512},
                     [MAX_POOL] = {NULL, run_max_pool512},
-                    INT16_CONVOLUTION(avx512_int16), INT16_ELEMENTS(avx2_int16)},
+                    INT16_CONVOLUTION(avx512_int16), INT16_ELEMENTS(avx2_int16), FLOAT32(avx512_float32)},
 #elif defined(__aarch64__)
     [NEON] = {COMMON, RECURRENT(neon), POOLS(neon),
               [CONVOLUTION] = {copy_bytes, run_convolution_neon},
               [DEPTHWISE] = {copy_bytes, run_depthwise_neon},
               [ADDITION] = {NULL, run_addition_neon},
-              INT16_CONVOLUTION(neon_int16), INT16_ELEMENTS(neon_int16)},
+              INT16_CONVOLUTION(neon_int16), INT16_ELEMENTS(neon_int16), FLOAT32(plain_float32)},
 #ifdef HAS_NEONDOT
     [NEONDOT] = {COMMON, RECURRENT(neon), POOLS(neon),
                  [CONVOLUTION] = {copy_bytes, run_convolution_neondot},
                  [DEPTHWISE] = {copy_bytes, run_depthwise_neon},
                  [ADDITION] = {NULL, run_addition_neon},
-                 INT16_CONVOLUTION(neon_int16), INT16_ELEMENTS(neon_int16)},
+                 INT16_CONVOLUTION(neon_int16), INT16_ELEMENTS(neon_int16), FLOAT32(plain_float32)},
 #endif
 #endif
 };

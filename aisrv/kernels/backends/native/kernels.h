@@ -37,6 +37,13 @@ enum step_kind {
     SOFTMAX_INT16,
     AVERAGE_POOL_INT16,
     MAX_POOL_INT16,
+    CONVOLUTION_FLOAT32,
+    DEPTHWISE_FLOAT32,
+    ADDITION_FLOAT32,
+    MULTIPLICATION_FLOAT32,
+    SOFTMAX_FLOAT32,
+    AVERAGE_POOL_FLOAT32,
+    MAX_POOL_FLOAT32,
 };
 
 struct step {
@@ -211,6 +218,43 @@ struct int16_softmax {
     const int16_t *reciprocals;
     int64_t rows;
     int64_t classes;
+};
+
+/* Windows of any form, one channel each. `low` and `high` of float32 are the bits of floats, here as elsewhere. */
+struct float32_depthwise {
+    struct picture picture;
+    const void *input;
+    float *output;
+    const float *weights; /* by block and tap */
+    const float *bias;
+    const int32_t *pixels;
+    const int32_t *taps;
+    int64_t pixel_count;
+    int64_t tap_count;
+    int64_t channels;
+    int64_t low;
+    int64_t high;
+};
+
+/* ADD and MUL; a shorter input repeats. */
+struct float32_pairs {
+    const float *first;
+    const float *second;
+    float *output;
+    int64_t first_count;
+    int64_t second_count;
+    int64_t count;
+    int64_t low;
+    int64_t high;
+};
+
+struct float32_softmax {
+    const float *input;
+    float *output;
+    const double *powers; /* 2**(n / 32) */
+    int64_t rows;
+    int64_t classes;
+    float beta;
 };
 
 struct copy {

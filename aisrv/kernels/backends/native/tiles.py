@@ -22,6 +22,15 @@ INT16_PIXELS: Final = {
     Variant.NEON: {1: 6, 4: 1},
 }
 """The same for int16."""
+FLOAT32_PIXELS: Final = {
+    Variant.AVX512_VNNI: {1: 6, 4: 6},
+    Variant.AVX_VNNI: {1: 6, 4: 1},
+    Variant.AVX2: {1: 6, 4: 1},
+    Variant.NEON_DOT: {1: 6, 4: 1},
+    Variant.NEON: {1: 6, 4: 1},
+    Variant.PLAIN: {1: 2},
+}
+"""The same for float32; SSE has half the registers of NEON."""
 
 _WIDE: Final = 4
 """Blocks of tiles that are for any number of pixels."""

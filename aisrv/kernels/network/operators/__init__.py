@@ -27,7 +27,7 @@ from aisrv.kernels.network.operators import (
     slicing,
     svdf,
 )
-from aisrv.kernels.network.operators.floats import convolutions, elements, pools, products
+from aisrv.kernels.network.operators.floats import convolutions, elements, offers, products
 from aisrv.kernels.network.operators.floats import reductions as float_reductions
 from aisrv.kernels.network.operators.floats import resampling as float_resampling
 from aisrv.model import TensorType
@@ -46,7 +46,7 @@ class Computation:
     """The types of its activations, for the manual; float32 comes on top where there is `floats`."""
     prepare: Prepare
     floats: Prepare | None = None
-    """For an output of float32; sums have another order than TensorFlow Lite Micro's, and other last bits."""
+    """For an output of float32; NumPy's sums have another order than TensorFlow Lite Micro's."""
     note: str = ""
     """A remark of the manual."""
 
@@ -65,22 +65,22 @@ _NUMBERS: Final = "int8, int32, int64, float32"
 
 OPERATORS: Final[Mapping[str, Computation]] = {
     "CONV_2D": Computation(
-        _BACKEND, _BOTH, backend_operators.conv2d, convolutions.conv2d, "of groups of channels, too"
+        _BACKEND, _BOTH, backend_operators.conv2d, offers.conv2d, "of groups of channels, too"
     ),
     "DEPTHWISE_CONV_2D": Computation(
-        _BACKEND, _BOTH, backend_operators.depthwise_conv2d, convolutions.depthwise_conv2d
+        _BACKEND, _BOTH, backend_operators.depthwise_conv2d, offers.depthwise_conv2d
     ),
     "TRANSPOSE_CONV": Computation(
         _BACKEND, _BOTH, backend_operators.transpose_conv, convolutions.transpose_conv, "by its CONV_2D"
     ),
     "FULLY_CONNECTED": Computation(
-        _BACKEND, _BOTH, backend_operators.fully_connected, products.fully_connected
+        _BACKEND, _BOTH, backend_operators.fully_connected, offers.fully_connected
     ),
-    "AVERAGE_POOL_2D": Computation(_BACKEND, _BOTH, backend_operators.average_pool, pools.average_pool),
-    "MAX_POOL_2D": Computation(_BACKEND, _BOTH, backend_operators.max_pool, pools.max_pool),
-    "SOFTMAX": Computation(_BACKEND, _BOTH, backend_operators.softmax, float_reductions.softmax),
-    "ADD": Computation(_BACKEND, _BOTH, elementwise.add, elements.add, "the network: of int32"),
-    "MUL": Computation(_BACKEND, _BOTH, elementwise.multiply, elements.multiply, "the network: of int32"),
+    "AVERAGE_POOL_2D": Computation(_BACKEND, _BOTH, backend_operators.average_pool, offers.average_pool),
+    "MAX_POOL_2D": Computation(_BACKEND, _BOTH, backend_operators.max_pool, offers.max_pool),
+    "SOFTMAX": Computation(_BACKEND, _BOTH, backend_operators.softmax, offers.softmax),
+    "ADD": Computation(_BACKEND, _BOTH, elementwise.add, offers.add, "the network: of int32"),
+    "MUL": Computation(_BACKEND, _BOTH, elementwise.multiply, offers.multiply, "the network: of int32"),
     "SUB": Computation(_ARITHMETIC, _BOTH, elementwise.subtract, elements.subtract, "also of int32"),
     "BATCH_MATMUL": Computation(_ARITHMETIC, _BOTH, matmul.batch_matmul, products.batch_matmul),
     "MEAN": Computation(_ARITHMETIC, _BOTH, reductions.mean, float_reductions.mean),

@@ -26,7 +26,7 @@ from aisrv.kernels.errors import UnsupportedActivation
 from aisrv.kernels.network.operator_node import OperatorNode, broadcast_view, symmetric
 from aisrv.kernels.network.operators.backend_operators import activations, on_backend
 from aisrv.kernels.network.operators.lookup import by_pairs, int8_table
-from aisrv.kernels.network.tensors import NetworkTensor
+from aisrv.kernels.network.tensors import NetworkTensor, typed
 from aisrv.kernels.params import INT16, Buffer, ElementwiseAddParams, FusedActivation, MulParams
 from aisrv.model import TensorType
 
@@ -91,7 +91,7 @@ def _add_quantized(node: OperatorNode) -> Kernel:
 def _multiply_quantized(node: OperatorNode) -> Kernel:
     """Prepare MUL, of inputs that broadcast; one whose shape ends the other's repeats in the backend."""
     one, two, output = _pair(node)
-    first, second = _repeated(one, output), _repeated(two, output)
+    first, second = repeated(one, output), repeated(two, output)
     if max(len(first[0]), len(second[0])) < len(output.elements):
         second = broadcast(two, output)
     return _elementwise(node, "mul", MulParams, first, second)
@@ -138,13 +138,12 @@ def broadcast(tensor: NetworkTensor, output: NetworkTensor) -> _Filled:
     def fill() -> None:
         copy[...] = view
 
-    buffer = memoryview(copy.reshape(-1).data).cast("B")
-    return buffer.cast(
-        "h" if tensor.tensor.type is TensorType.INT16 else "b"
-    ), None if tensor.tensor.is_constant else fill
+    buffer = typed(memoryview(copy.reshape(-1).data).cast("B"), tensor.tensor.type)
+    return buffer, None if tensor.tensor.is_constant else fill
 
 
-def _repeated(tensor: NetworkTensor, output: NetworkTensor) -> _Filled:
+def repeated(tensor: NetworkTensor, output: NetworkTensor) -> _Filled:
+    """Return the buffer itself where its shape ends the output's, so that it repeats; else as `broadcast`."""
     shape = tensor.shape
     while shape and shape[0] == 1:
         shape = shape[1:]

@@ -1,0 +1,57 @@
+"""Random layers of float32 as parameters: of the forms that layers of int16 have.
+
+Now and then there are zeros of both signs, numbers too small for an exponent of their own, the largest ones,
+infinities, and what is no number.
+"""
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from aisrv.kernels.params import UNQUANTIZED
+from tests.support.int16_cases import Int16Draw
+from tests.support.operators import Case
+
+SPECIAL: Final = (0.0, -0.0, 1e-45, -1e-40, 3.4028234e38, -3.4028234e38, np.inf, -np.inf, np.nan)
+FINITE: Final = 6
+"""So many of SPECIAL are finite."""
+NOT_A_NUMBER: Final = 0x7FC00000
+
+
+def float32_case(code: int, seed: int) -> Case:
+    """A random layer, the same for one seed."""
+    drawn = Int16Draw(seed).case(code).params
+    chance = np.random.default_rng(seed + 1_000_000)
+    special = len(SPECIAL) if seed % 8 == 7 else FINITE if seed % 8 == 3 else 0
+
+    def floats(count: int, kinds: int) -> memoryview:
+        values = chance.normal(0, 2.0 ** chance.integers(-3, 4), count).astype(np.float32)
+        if kinds:
+            places = chance.random(count) < 0.1
+            values[places] = np.array(SPECIAL[:kinds], np.float32)[chance.integers(0, kinds, places.sum())]
+        return memoryview(array("f", values.tolist()))
+
+    changed: dict[str, Any] = {}
+    for field in fields(drawn):
+        value = getattr(drawn, field.name)
+        if field.name.startswith("input") and isinstance(value, memoryview):
+            changed[field.name] = floats(len(value), special)
+        elif field.name == "output":
+            changed[field.name] = memoryview(array("f", [0] * len(value)))
+        elif field.name in ("weights", "bias") and value is not None:
+            changed[field.name] = floats(len(value), min(special, FINITE)).toreadonly()
+        elif field.name == "weights_per_channel_quant":
+            changed[field.name] = None
+        elif field.name.endswith("_quant"):
+            changed[field.name] = UNQUANTIZED
+    return Case(code, replace(drawn, **changed))
+
+
+def bits(values: Iterable[float]) -> npt.NDArray[np.uint32]:
+    """The bits of floats; what is no number has one form."""
+    found = np.array(list(values), np.float32)
+    return np.where(np.isnan(found), np.uint32(NOT_A_NUMBER), found.view(np.uint32))

@@ -79,6 +79,7 @@ def _models() -> dict[str, bytes]:
         "SVDF, 64 units, 64 inputs, memory of 10": svdf(size=64, units=64, memory=10),
         "LSTM, 32 steps, 32 units, 32 inputs": lstm(batch=1, steps=32, size=32, units=32),
         **_int16_models(),
+        **_float32_models(),
     }
 
 
@@ -110,6 +111,40 @@ def _int16_models() -> dict[str, bytes]:
         ),
         "SOFTMAX of int16, 48 by 1,024": single(
             B.SOFTMAX, [of_int16("one", (48, 1024))], [of_int16("out", (48, 1024))], {"beta": 1.0}
+        ),
+    }
+
+
+def _float32_models() -> dict[str, bytes]:
+    """Operators of float32."""
+
+    def floats(name: str, *shape: int) -> Tensor:
+        return tensor(name, shape, kind=TensorType.FLOAT32)
+
+    def weights(*shape: int) -> Tensor:
+        return constant("weights", np.random.default_rng(0).normal(size=shape), np.float32)
+
+    window = {"padding": Padding.SAME, "stride_h": 1, "stride_w": 1}
+    one, out = floats("one", *PICTURE), floats("out", *PICTURE)
+    return {
+        "CONV_2D of float32, 3 by 3 taps": single(B.CONV_2D, [one, weights(32, 3, 3, 32)], [out], window),
+        "CONV_2D of float32, 1 by 1": single(B.CONV_2D, [one, weights(32, 1, 1, 32)], [out], window),
+        "DEPTHWISE_CONV_2D of float32, 3 by 3 taps": single(
+            B.DEPTHWISE_CONV_2D, [one, weights(1, 3, 3, 32)], [out], window | {"depth_multiplier": 1}
+        ),
+        "FULLY_CONNECTED of float32, 512 to 128": single(
+            B.FULLY_CONNECTED, [floats("row", 1, 512), weights(128, 512)], [floats("out", 1, 128)]
+        ),
+        "ADD of float32": single(B.ADD, [one, floats("two", *PICTURE)], [out]),
+        "MUL of float32": single(B.MUL, [one, floats("two", *PICTURE)], [out]),
+        "AVERAGE_POOL_2D of float32, 3 by 3": single(
+            B.AVERAGE_POOL_2D, [one], [out], window | {"filter_height": 3, "filter_width": 3}
+        ),
+        "MAX_POOL_2D of float32, 3 by 3": single(
+            B.MAX_POOL_2D, [one], [out], window | {"filter_height": 3, "filter_width": 3}
+        ),
+        "SOFTMAX of float32, 48 by 1,024": single(
+            B.SOFTMAX, [floats("one", 48, 1024)], [floats("out", 48, 1024)], {"beta": 1.0}
         ),
     }
 

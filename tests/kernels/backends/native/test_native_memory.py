@@ -20,9 +20,12 @@ from tests.support.native import library
 from tests.support.paths import ROOT
 from tests.support.programs import missing
 
-NAMES = "test_backend", "test_backend_int16", "test_recurrent"
+NAMES = "test_backend", "test_backend_int16", "test_backend_float32", "test_recurrent"
 FILES = [f"tests/kernels/backends/native/{name}.py" for name in NAMES]
-EVERY_DAY = "plain_loops and not (add or mul or softmax) or convolutions_of_all_forms or svdf_of_any_size"
+EVERY_DAY = (
+    "plain_loops and not (add or mul or softmax) or convolutions_of_all_forms or svdf_of_any_size "
+    "or float32 and threads_change_nothing and 3"
+)
 SHORT_COPIES = "plain_loops and depthwise"
 """Tests whose kernels read behind a copy of their input."""
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
@@ -102,4 +105,4 @@ def test_sanitizers_find_nothing(sanitized: dict[str, str]) -> None:
 def test_sanitizers_see_a_read_behind_a_buffer(sanitized: dict[str, str]) -> None:
     done = run_kernels("heap", SHORT_COPIES, AISRV_TEST_SPARE_ELEMENTS="0", **sanitized)
     assert "ERROR: AddressSanitizer" in done.stderr
-    assert re.search(r"/(avx512|elements|convolution|avx2)\.h:", done.stderr)
+    assert re.search(r"/(avx512|elements|convolution|avx2|float32)\.h:", done.stderr)

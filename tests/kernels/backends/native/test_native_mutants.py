@@ -31,15 +31,76 @@ class Mutant(NamedTuple):
     """An expression of pytest's option -k."""
 
 
-INT8: Final = "not int16 and not networks and not threads and not network"
+INT8: Final = "not int16 and not float32 and not networks and not threads and not network"
 INT16: Final = "int16 and not network"
+FLOAT32: Final = "float32 and not threads"
 
 AVX2: Final = "lanes/avx2.h"
 AVX512: Final = "avx512.h"
 AVX512_INT16: Final = "lanes/avx512_int16.h"
 NEON: Final = "lanes/neon.h"
+FLOATS: Final = "lanes/float32.h"
+SOFTMAX: Final = "float32_softmax.h"
 
 ALL: Final = (
+    Mutant("float32.h", "step->taps[tap]", "step->taps[0]", f"{FLOAT32} and depthwise"),
+    Mutant("float32.h", "tap++, weights += LANES", "tap++", f"{FLOAT32} and depthwise"),
+    Mutant(
+        "float32.h", "step->pixels[first_pixel + p] + block", "step->pixels[first_pixel] + block", FLOAT32
+    ),
+    Mutant("float32.h", "NAME(load)(step->bias + block * LANES + r * WIDTH)", "NAME(repeat)(0)", FLOAT32),
+    Mutant("float32.h", "pixel + DEPTHWISE_PIXELS <= end", "pixel < end", f"{FLOAT32} and depthwise"),
+    Mutant("float32.h", "lowest = -FLT_MAX", "lowest = 0", f"{FLOAT32} and pool"),
+    Mutant("float32.h", "larger(left, 0)", "left", f"{FLOAT32} and pool"),
+    Mutant(
+        "float32.h", "(y1 - y0) * (x1 - x0)", "step->filter_h * step->filter_w", f"{FLOAT32} and avg_pool"
+    ),
+    Mutant(
+        "float32.h",
+        "NAME(greater)(values.val[r], results.val[r])",
+        "NAME(greater)(results.val[r], values.val[r])",
+        f"{FLOAT32} and pool",
+    ),
+    Mutant(
+        "float32.h",
+        "step->first_count - a, step->second",
+        "step->first_count, step->second",
+        "float32 and threads",
+    ),
+    Mutant("float32.h", "one.val[r] * two.val[r]", "one.val[r] * one.val[r]", f"{FLOAT32} and mul"),
+    Mutant("float32.h", "one.val[r] + two.val[r]", "one.val[r] - two.val[r]", f"{FLOAT32} and add"),
+    Mutant(
+        FLOATS,
+        "return sum + product;",
+        "for (int i = 0; i < WIDTH; i++) sum[i] = __builtin_fmaf(value[i], weight[i], sum[i]); return sum;",
+        f"{FLOAT32} and rounded and not plain",
+    ),
+    Mutant(FLOATS, "= a > b;", "= a >= b;", f"{FLOAT32} and zeros_sign"),
+    Mutant(FLOATS, "= a < b;", "= a > b;", FLOAT32),
+    Mutant(FLOATS, "NAME(load)(rescaling + LANES)", "NAME(load)(rescaling)", FLOAT32),
+    Mutant(
+        FLOATS,
+        "NAME(rescale_plain)(NAME(words) sum, const struct NAME(lanes) *lanes) { return sum + lanes->bias; }",
+        "NAME(rescale_plain)(NAME(words) sum, const struct NAME(lanes) *lanes) { (void)lanes; return sum; }",
+        FLOAT32,
+    ),
+    Mutant(FLOATS, "value - (NAME(words)){0}", "value - (NAME(words)){1}", FLOAT32),
+    Mutant(FLOATS, "all.val[r] = words[r]", "all.val[r] = words[0]", f"{FLOAT32} and plain"),
+    Mutant(FLOATS, "NAME(greater)(least, all.val[r])", "all.val[r]", FLOAT32),
+    Mutant(
+        FLOATS,
+        "memcpy(output, &all, (size_t)count * sizeof *output)",
+        "memcpy(output, &all, (size_t)count)",
+        FLOAT32,
+    ),
+    Mutant(SOFTMAX, "c6af84b912394p-5", "c6af84b912394p-4", f"{FLOAT32} and exponentials"),
+    Mutant(SOFTMAX, "0x1.ebfce50fac4f3p-3", "0x1.ebfce50fac4f3p-2", f"{FLOAT32} and exponentials"),
+    Mutant(SOFTMAX, "n >> 5", "(n + 1) >> 5", f"{FLOAT32} and exponentials"),
+    Mutant(SOFTMAX, "powers[n & 31]", "powers[n & 15]", f"{FLOAT32} and exponentials"),
+    Mutant(SOFTMAX, "x > -104.0f", "x > -103.0f", f"{FLOAT32} and exponentials"),
+    Mutant(SOFTMAX, "(input[i] - most) * step->beta", "input[i] * step->beta", f"{FLOAT32} and softmax"),
+    Mutant(SOFTMAX, "return x < 0 ? 0.0f : x;", "return 0.0f;", f"{FLOAT32} and softmax"),
+    Mutant(SOFTMAX, "source[i / repeats]", "source[i % width]", f"{FLOAT32} and depthwise"),
     Mutant("int16.h", "totals[i] + wide->bias[channel + i]", "totals[i]", INT16),
     Mutant("int16.h", "source[i / repeats]", "source[i % width]", f"{INT16} and depthwise"),
     Mutant("int16.h", "(((int64_t)1 << factor->right) >> 1)) >> factor", "0) >> factor", INT16),
@@ -540,7 +601,8 @@ ARM: Final = (
 _OF_THIS_PROCESSOR = ARM if platform.machine() in ("aarch64", "arm64") else X86
 MUTANTS = (*_OF_THIS_PROCESSOR, *LANES, *ALL)
 FILES = [
-    f"tests/kernels/backends/native/test_{name}.py" for name in ("backend_int16", "backend", "recurrent")
+    f"tests/kernels/backends/native/test_{name}.py"
+    for name in ("backend_int16", "backend_float32", "backend", "recurrent")
 ]
 
 

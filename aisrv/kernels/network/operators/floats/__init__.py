@@ -1,1 +1,1 @@
-"""Operators of float32, computed by NumPy."""
+"""Operators of float32, computed by NumPy, or by a backend that takes them."""

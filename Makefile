@@ -62,7 +62,7 @@ arm: $(VENV)/.ready-test
 
 # The page in Chromium; `make test` leaves out tests/browser, a few minutes.
 test-web: compiled
-	$(PYTEST) --quiet tests/browser tests/web tests/monitor/web tests/host_tools/web \
+	AISRV_LONG=1 $(PYTEST) --quiet tests/browser tests/web tests/monitor/web tests/host_tools/web \
 		tests/integration/test_web_page.py tests/integration/test_web_page_of_a_host.py \
 		tests/integration/test_web_accessibility.py
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import subprocess
 
 __all__ = ["axe", "browser"]
+pytestmark = pytest.mark.long("it starts Chromium, as test_web_page.py does every day")
 
 TOKEN = "t" * 32
 KEYS = 25

@@ -19,6 +19,7 @@ from tests.support.chromium import axe, browser, violations
 from tests.support.programs import HOST
 
 __all__ = ["axe", "browser"]
+pytestmark = pytest.mark.long("it starts Chromium, as test_web_page.py does every day")
 
 problems: list[str] = []
 

@@ -10,6 +10,8 @@ from tests.soak import mutants as long_check
 from tests.soak.mutants import Copy, Target, copied, living, mutants, run
 from tests.support.paths import ROOT
 
+COPIED = pytest.mark.long("a copy of the project runs its tests again and again")
+
 SOURCE = b'''
 def smallest(values, least):
     """Return the smallest value that is not less."""
@@ -46,6 +48,7 @@ def copy() -> Iterator[Copy]:
         yield copy
 
 
+@COPIED
 def test_mutants_are_tried_in_a_copy_with_its_other_processes(copy: Copy) -> None:
     """The test that notices has a process of its own write a file and be killed."""
     target = Target("aisrv/values/whole_file.py", ("tests/values/test_whole_file.py",))
@@ -56,6 +59,7 @@ def test_mutants_are_tried_in_a_copy_with_its_other_processes(copy: Copy) -> Non
     assert (ROOT / target.path).read_bytes() == source
 
 
+@COPIED
 def test_tests_that_fail_without_a_mutant_notice_nothing(copy: Copy) -> None:
     target = Target("aisrv/values/whole_file.py", ("tests/there_is_none.py",))
     with pytest.raises(AssertionError, match="they fail without a mutant"):
@@ -83,11 +87,13 @@ def only_whole_file(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
     return use
 
 
+@COPIED
 def test_what_lives_is_counted_by_module(only_whole_file: Callable[[str], None]) -> None:
     only_whole_file("tests/values/test_whole_file.py")
     assert run(1, 1) == {"whole_file": "0 of 1 live", "share": "0.0%"}
 
 
+@COPIED
 def test_tests_that_notice_too_little_are_a_fault(only_whole_file: Callable[[str], None]) -> None:
     only_whole_file("tests/values/test_packet.py")
     with pytest.raises(AssertionError, match=r"^100\.0% live:\nwhole_file \d+: .*\nwhole_file \d+: "):

@@ -11,6 +11,7 @@ import runpy
 import signal
 import socket
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -20,10 +21,10 @@ MOST_BYTES = 1 << 20
 
 def import_commands() -> None:
     """Import all commands; the group of `aisrv` loads each when it is used."""
-    for place, _ in import_module("aisrv.cli.main").COMMANDS.values():
-        import_module(place.partition(":")[0])
-    for module in OTHERS:
-        import_module(module)
+    modules = [place.partition(":")[0] for place, _ in import_module("aisrv.cli.main").COMMANDS.values()]
+    for module in (*modules, *OTHERS):
+        with suppress(ImportError):  # the command itself says what is missing
+            import_module(module)
     gc.collect()
     gc.freeze()
 

@@ -20,7 +20,7 @@ from aisrv.protocol.commands import AcquireMode, Command, Status, command_name, 
 from aisrv.protocol.engine_channel import answer_get, answer_set, receive_command, receive_set, refuse_get
 from aisrv.xcore.array import Array, ArrayAbandoned
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.listener import Call
+from aisrv.xcore.listener import Call, HandedCall
 from aisrv.xcore.select import Case, Event, OnCall, Selection
 from aisrv.xcore.traced import traced_command
 
@@ -38,10 +38,10 @@ async def aiengine(
     await engine.power_up()
     sensor = engine.sensor
     on_call = answers_at_once(engine, set_handlers, get_handlers)
-    some_client = client_or_frame = Selection(*clients, on_call=on_call)
+    some_client = client_or_frame = Selection(*clients, on_call=on_call, takes_calls=True)
     if sensor is not None:
         frame = Case(sensor.frames, lambda: engine.streams)
-        client_or_frame = Selection(*clients, frame, on_call=on_call)
+        client_or_frame = Selection(*clients, frame, on_call=on_call, takes_calls=True)
     while True:
         chosen: Event | None = await client_or_frame.wait()
         if sensor is not None and chosen is sensor.frames:
@@ -107,6 +107,9 @@ async def serve_command(
     get_handlers: Mapping[int, GetHandler],
 ) -> None:
     """Take one command from a client and answer it."""
+    if (handed := c.take_call()) is not None:
+        await _serve_call(engine, handed, set_handlers)
+        return
     command, tensor = await receive_command(c)
     if is_set(command):
         serving = _serve_set(engine, c, command, tensor, set_handlers.get(command, _UNKNOWN_SET))
@@ -150,11 +153,25 @@ async def _serve_set(engine: AIEngine, c: ChanEnd, command: int, tensor: int, ha
     except ArrayAbandoned:
         engine.log.write(f"{command_name(command)}: the host gave up in the middle of the data")
         return
-    status = Status.OKAY
+    await answer_set(c, await _carry_out(engine, command, tensor, array, handler))
+
+
+async def _serve_call(engine: AIEngine, handed: HandedCall, set_handlers: Mapping[int, SetHandler]) -> None:
+    """Carry out a SET that came whole."""
+    command, tensor, data, _ = handed.call
+    handler = set_handlers.get(command, _UNKNOWN_SET)
+    array = Array(bytes(data[: handler.limit(engine)]), len(data))
+    handed.give((await _carry_out(engine, command, tensor, array, handler), b""))
+
+
+async def _carry_out(
+    engine: AIEngine, command: int, tensor: int, array: Array, handler: SetHandler
+) -> Status:
+    """Carry out a SET; return its status."""
     try:
         await handler.run(engine, tensor, array)
     except CommandFailed as failure:
-        status = engine.record(command, failure)
+        return engine.record(command, failure)
     except InferenceError as error:
-        status = engine.record(command, CommandFailed.of(error))
-    await answer_set(c, status)
+        return engine.record(command, CommandFailed.of(error))
+    return Status.OKAY

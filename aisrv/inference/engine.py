@@ -365,13 +365,15 @@ class InferenceEngine:
         The model stays loaded whatever happens, with inputs, outputs and timings as they were; if its process
         died, the next `invoke` starts a new one.
         """
-        if self._loaded is None:
+        loaded = self._loaded
+        if loaded is None:
             raise InvokeError("no model is loaded")
-        await self._load_parameters(self._loaded)
+        if loaded.parameter_loads:
+            await self._load_parameters(loaded)
         if self.before_run is not None:
             self.before_run()
         start = time.perf_counter()
-        await self._run(self._loaded.runner, self._loaded.in_place)
+        await self._run(loaded.runner, loaded.in_place)
         self._host_seconds = time.perf_counter() - start
 
     async def _run(self, runner: Runner, _in_place: InPlaceModel | None) -> None:

@@ -24,7 +24,7 @@ from typing import Final
 
 import trio
 
-from aisrv.protocol.commands import Status, command_name
+from aisrv.protocol.commands import Command, Status, command_name
 from aisrv.xcore.array import (
     Array,
     abandon_array,
@@ -49,7 +49,9 @@ AT_ONCE: Final = 1 << 18
 MAX_ARRAY = 64 * 1024 * 1024
 """Bytes that a client accepts of an answer; an engine's tensors are far smaller."""
 
-_OKAY: Final = int(Status.OKAY)  # a plain integer: operations of an enum show in the time of a GET
+# Plain integers: operations of an enum show in the time of a command.
+_OKAY: Final = int(Status.OKAY)
+_START_INFER: Final = int(Command.START_INFER)
 
 RESET_VARIABLES: Final = 0x180
 """A SET without data that the AI server's commands lack: the model's variable tensors get their first values.
@@ -76,15 +78,26 @@ async def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes | m
 
     `tensor` is the number of the tensor. A view of memory must stay as it is until the next command.
     """
-    if len(data) <= AT_ONCE and (answer := await c.call(Call(command, tensor, data, 0), _report_set)):
-        return Status(answer[0])
-    return await _set_command(c, command, tensor, data)
+    call = Call(command, tensor, data, 0)
+    # An inference takes the engine's core in any case.
+    if command != _START_INFER and len(data) <= AT_ONCE and (answer := await c.call(call, _report_set)):
+        return _status(answer[0])
+    return await _set_command(c, call)
 
 
 @whole_verb
-def _set_command(c: ChanEnd, command: int, tensor: int, data: bytes | memoryview) -> Steps[Status]:
-    yield from chan_out_two_words(c, command, tensor)
-    return (yield from end_set(c, data))
+def _set_command(c: ChanEnd, call: Call) -> Steps[Status]:
+    if len(call.array) > AT_ONCE or (handed := c.hand_over(call)) is None:
+        yield from chan_out_two_words(c, call.first, call.second)
+        return (yield from end_set(c, call.array))
+    while handed.answer is None:
+        yield
+    return _status(handed.answer[0])
+
+
+def _status(word: int) -> Status:
+    """Return the status that a word stands for, which mostly is one: looking up a member takes time."""
+    return word if isinstance(word, Status) else Status(word)
 
 
 async def get_command(c: ChanEnd, command: int, tensor: int = 0) -> tuple[Status, bytes]:
@@ -93,7 +106,7 @@ async def get_command(c: ChanEnd, command: int, tensor: int = 0) -> tuple[Status
     `tensor` is the number of the tensor.
     """
     if answer := await c.call(Call(command, tensor, b"", MAX_ARRAY), _report_get):
-        return Status(answer[0]), answer[1]
+        return _status(answer[0]), answer[1]
     return await _get_command(c, command, tensor)
 
 
@@ -224,7 +237,7 @@ async def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> tuple[S
     are the two words that open it. Where the task is cancelled the data are dropped, here and there.
     """
     if answer := await c.call(Call(command, tensor, b"", size), _report_get):
-        return Status(answer[0]), answer[1], True
+        return _status(answer[0]), answer[1], True
     return await _begin_get(c, command, tensor, size)
 
 

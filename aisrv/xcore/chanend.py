@@ -1,5 +1,6 @@
 """Channel ends: the instructions of the two sides of an end, as verbs."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -8,7 +9,7 @@ from trio import current_effective_deadline, current_time
 from trio.lowlevel import current_task
 
 from aisrv.xcore.core import Core, current_core
-from aisrv.xcore.listener import Answer, Call, CallReport
+from aisrv.xcore.listener import Answer, Call, CallReport, HandedCall
 from aisrv.xcore.report import known_to_use, name_of
 from aisrv.xcore.routes import BUFFER_TOKENS, RoutedEnd, count_of_tokens
 from aisrv.xcore.runtime import MAX_VERBS_PER_TURN
@@ -184,7 +185,10 @@ class ChanEnd(RoutedEnd):
         peer = self.peer_at_rest()
         if peer is None or (listener := peer._listener) is None:
             return None
-        if current_effective_deadline() <= current_time() or (answer := listener.answer(call)) is None:
+        deadline = current_effective_deadline()
+        if deadline != math.inf and deadline <= current_time():  # the task is about to be cancelled
+            return None
+        if (answer := listener.answer(call)) is None:
             return None
         runtime.verbs_at_once += 1
         if runtime.tracer is not None:
@@ -192,6 +196,27 @@ class ChanEnd(RoutedEnd):
         if listener.has_others:
             task.custom_sleep_data = _ANSWERED
         return answer
+
+    # A select whose core carries calls out itself: it wakes with the whole of it.
+
+    def hand_over(self, call: Call) -> HandedCall | None:
+        """Wake the core that waits in a select at the other side, with a call; a step of a larger verb.
+
+        None, and nothing has happened, where it takes no calls or tokens have to cross, as for a tracer.
+        """
+        if self.runtime.tracer is not None:
+            return None
+        peer = self.peer_at_rest()
+        if peer is None or (listener := peer._listener) is None or not listener.takes_calls:
+            return None
+        peer.handed = handed = HandedCall(call, self)
+        listener.fire(peer)
+        return handed
+
+    def take_call(self) -> HandedCall | None:
+        """Take the call that was handed over, if any."""
+        handed, self.handed = self.handed, None
+        return handed
 
     # Reports: who could wake the core that waits here.
 

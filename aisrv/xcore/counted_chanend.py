@@ -13,7 +13,7 @@ from typing import Final
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.handover import Input, Output
-from aisrv.xcore.listener import Answer, Call, CallReport
+from aisrv.xcore.listener import Answer, Call, CallReport, HandedCall
 from aisrv.xcore.routes import RoutedEnd
 from aisrv.xcore.tokens import Run
 from aisrv.xcore.trace import TracedEnd, Tracer
@@ -75,6 +75,9 @@ def _counted(kind: type[ChanEnd], tokens: Tokens) -> type[ChanEnd]:
                 tokens[self.resource_id] += asked
                 tokens[self.destination] += answered
             return answer
+
+        def hand_over(self, call: Call) -> HandedCall | None:
+            """Hand nothing over: its tokens cross, and are counted."""
 
     return CountedEnd
 

@@ -31,6 +31,7 @@ class _Forward:
     """What an event leaves at each of its ends, in place of a select's listener: it fires as the event."""
 
     has_others = True
+    takes_calls = False
     use = "a select"
 
     def __init__(self, event: object) -> None:

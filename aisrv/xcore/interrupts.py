@@ -49,6 +49,7 @@ class _Interrupt:
     """An event with its callback; while it is armed, it is what listens to the event."""
 
     has_others = True
+    takes_calls = False
     use = "an interrupt"
 
     def __init__(self, interrupts: "Interrupts", event: Event, callback: Callback, name: str) -> None:

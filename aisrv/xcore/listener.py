@@ -1,9 +1,12 @@
-"""Listeners: what a select leaves at each of its resources, and the calls that it may answer there."""
+"""Listeners: what a select leaves at each of its resources, and the calls that it answers or takes there."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from aisrv.xcore.trace import TracedEnd, Tracer
+
+if TYPE_CHECKING:
+    from aisrv.xcore.runtime import Runtime
 
 
 class Call(NamedTuple):
@@ -24,6 +27,31 @@ CallReport = Callable[[Tracer, TracedEnd, TracedEnd, Call, Answer], None]
 """Reports the tokens of a call between two ends and of its answer."""
 
 
+class Caller(Protocol):
+    """The channel end of a client, whose verb goes on when its call is answered."""
+
+    @property
+    def runtime(self) -> "Runtime":
+        """What it shares with the other resources of its node."""
+
+
+class HandedCall:
+    """A call that a core takes whole as it wakes, and answers when it has carried it out: no tokens cross."""
+
+    __slots__ = ("_caller", "answer", "call")
+
+    def __init__(self, call: Call, caller: Caller) -> None:
+        self.call: Final = call
+        self.answer: Answer | None = None
+        """None until the core has given it."""
+        self._caller = caller
+
+    def give(self, answer: Answer) -> None:
+        """Answer it, so that the client goes on."""
+        self.answer = answer
+        self._caller.runtime.switch.step(self._caller)
+
+
 class Listener(Protocol):
     """What a select leaves at each of its resources."""
 
@@ -38,6 +66,10 @@ class Listener(Protocol):
     @property
     def has_others(self) -> bool:
         """Whether its core waits for other resources, too."""
+
+    @property
+    def takes_calls(self) -> bool:
+        """Whether its core waits, and takes calls that are handed over."""
 
     def fire(self, resource: object) -> None:
         """Called when the resource becomes ready."""

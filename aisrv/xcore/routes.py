@@ -8,7 +8,7 @@ Behavior: "The XCORE substrate", section Tokens and channel ends.
 """
 
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aisrv.xcore.core import check_tile
 from aisrv.xcore.pool import Pool
@@ -19,6 +19,9 @@ from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap, TrapKind, check_size
 from aisrv.xcore.verb import Steps
 from aisrv.xcore.verb_runner import VerbRunner
+
+if TYPE_CHECKING:
+    from aisrv.xcore.listener import HandedCall
 
 RESOURCE_TYPE: Final = 2
 """Bits 0 to 7 of the resource id of a channel end."""
@@ -47,7 +50,7 @@ class RoutedEnd(VerbRunner):
     The steps of verbs are here: `output` and `input`, and what takes tokens without waiting for them.
     """
 
-    __slots__ = ("_buffer", "_claims", "_destination", "_pool", "_route", "_source")
+    __slots__ = ("_buffer", "_claims", "_destination", "_pool", "_route", "_source", "handed")
 
     def __init__(self, runtime: Runtime, tile: int, pool: Pool) -> None:
         """Allocate an end with a number from its tile's pool, which gets it back when the end is freed."""
@@ -64,6 +67,8 @@ class RoutedEnd(VerbRunner):
         """Resource id of the end that outputs go to."""
         self._route: RoutedEnd | _Nobody | None = None
         """The end that its open route goes to."""
+        self.handed: HandedCall | None = None
+        """A call that its core has not taken yet."""
         self._switch.register(self)
 
     @property
@@ -78,10 +83,10 @@ class RoutedEnd(VerbRunner):
 
     @property
     def ready(self) -> bool:
-        """Whether a token waits: what a select asks; an end that was freed traps."""
+        """Whether a token or a call waits: what a select asks; an end that was freed traps."""
         if self._freed:
             self._check_usable("select")
-        return self._buffer.queued > 0
+        return self._buffer.queued > 0 or self.handed is not None
 
     @property
     def has_tokens(self) -> bool:

@@ -79,11 +79,20 @@ class Selection:
 
     While the core waits, `on_call` answers clients in their own tasks and the core sleeps on: as XC runs the
     functions of a distributable task on the cores that call them. It changes nothing that a guard depends on.
+    A core that `takes_calls` looks for one at the end that its select returns, `ChanEnd.take_call`, before it
+    inputs there.
     """
 
-    def __init__(self, *cases: Event | Case, ordered: bool = False, on_call: OnCall | None = None) -> None:
+    def __init__(
+        self,
+        *cases: Event | Case,
+        ordered: bool = False,
+        on_call: OnCall | None = None,
+        takes_calls: bool = False,
+    ) -> None:
         self._ordered = ordered
         self._on_call = on_call
+        self._takes_calls = takes_calls
         self._guarded = any(isinstance(case, Case) for case in cases)
         self._cases = cases if self._guarded else ()
         self._events = tuple(case.event if isinstance(case, Case) else case for case in cases)
@@ -204,6 +213,11 @@ class Selection:
     def has_others(self) -> bool:
         """Whether it has more than one case."""
         return len(self._events) > 1
+
+    @property
+    def takes_calls(self) -> bool:
+        """Whether the core still waits, with no event at any of its ends, and takes calls."""
+        return self._takes_calls and self._parking.task is not None
 
     def ready_event(self) -> Event | None:
         """Choose an event that is there, of those whose guard holds; None where there is none."""

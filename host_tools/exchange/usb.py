@@ -214,7 +214,7 @@ class Exchange:
         return _Step(command, tensor, writes)
 
     def _packet(self, command: int, tensor: int) -> bytes:
-        return _packet(command, self.engine, tensor, self.dialect)
+        return _packet(command, self.engine, tensor, self.dialect is Dialect.DESIGN)
 
     def _receive_all(self) -> bytes:
         """Receive an answer of any length: reads of growing size, the last of which comes back short."""
@@ -280,8 +280,8 @@ class Exchange:
 
 
 @lru_cache(256)
-def _packet(command: int, engine: int, tensor: int, dialect: Dialect) -> bytes:
-    return bytes(CommandPacket(command, engine, tensor, dialect))
+def _packet(command: int, engine: int, tensor: int, is_design: bool) -> bytes:
+    return bytes(CommandPacket(command, engine, tensor, Dialect.DESIGN if is_design else Dialect.CLASSIC))
 
 
 def _read_sizes() -> Iterator[int]:

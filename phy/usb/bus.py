@@ -108,6 +108,8 @@ class UsbBus:
         self.configuration = 0
         self._control: deque[ControlUrb] = deque()
         self._ep0: Waiter[ControlUrb] = Waiter()
+        self.is_unplugged = False
+        """Whether the device is off the bus, as it failed or its cable is out."""
         self._unplugged = trio.Event()
         self._plugged = trio.Event()
         self._plugged.set()
@@ -166,11 +168,6 @@ class UsbBus:
             urb.abort()
         self.configure(0)
 
-    @property
-    def is_unplugged(self) -> bool:
-        """Whether the device is off the bus, as it failed or its cable is out."""
-        return self._unplugged.is_set()
-
     async def wait_unplugged(self) -> None:
         """Wait until the device fails, or its cable is pulled."""
         await self._unplugged.wait()
@@ -192,6 +189,7 @@ class UsbBus:
 
     def unplug(self) -> None:
         """Pull the cable: transfers in progress end, and so do later ones until `plug`."""
+        self.is_unplugged = True
         self._unplugged.set()
         if self._plugged.is_set():
             self._plugged = trio.Event()
@@ -199,7 +197,8 @@ class UsbBus:
 
     def plug(self) -> None:
         """Put the cable in again; nothing for a device that failed, or whose cable is in."""
-        if self._unplugged.is_set() and not self._failed.is_set():
+        if self.is_unplugged and not self._failed.is_set():
+            self.is_unplugged = False
             self._unplugged = trio.Event()
             self._plugged.set()
 

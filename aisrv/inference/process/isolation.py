@@ -8,9 +8,8 @@ import mmap
 import os
 import signal
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from typing import Final, TypeVar
 
 import trio
@@ -187,8 +186,9 @@ class IsolatedInterpreter(TensorMemory):
     async def _run(self, request: bytes, reply: struct.Struct) -> tuple[int, ...]:
         """Run the model; a process that does not even obey its own alarm is ended a little later."""
         doing, seconds = "running the model", self._limits.invoke_seconds
+        await self._send(request)  # first, so that the worker begins before the scope is made
         with trio.move_on_after(seconds + ALARM_SECONDS):
-            answer = await self._ask(doing, request)
+            answer = await self._reply(doing)
             if len(answer) != reply.size:
                 await self._stop()
                 raise WorkerFailure(
@@ -210,26 +210,29 @@ class IsolatedInterpreter(TensorMemory):
         raise WorkerFailure(f"{doing}: the interpreter {_too_long(seconds)}")
 
     async def _ask(self, doing: str, request: bytes, file: int | None = None) -> bytes:
-        """Send a request and return the reply; a worker that does not reply as it should is stopped."""
+        """Send a request and return the reply, as `_reply` does."""
+        await self._send(request, file)
+        return await self._reply(doing)
+
+    async def _send(self, request: bytes, file: int | None = None) -> None:
+        """Send a request; a worker that takes none is stopped."""
         worker = self._worker
         assert worker is not None  # noqa: S101 - the caller saw to it
         await trio.lowlevel.checkpoint_if_cancelled()
-        return await self._checked(doing, worker, partial(worker.exchange, request, file))
+        try:
+            worker.post(request, file)
+        except OSError:
+            await self._stop()
+            raise
 
     async def _reply(self, doing: str) -> bytes:
         """Return the reply to the oldest request; a worker that does not reply as it should is stopped."""
         worker = self._worker
         if worker is None:  # a reply before this one ended it
             raise WorkerFailure(f"{doing}: the interpreter was stopped")
-        return await self._checked(doing, worker, worker.collect)
-
-    async def _checked(
-        self, doing: str, worker: WorkerProcess, exchange: Callable[[], Awaitable[bytes]]
-    ) -> bytes:
-        """Return what a reply says, which `exchange` gets."""
         printed = ""
         try:
-            reply = await exchange()
+            reply = await worker.collect()
             if reply:
                 printed = worker.take_output()
         except WorkerLies as lie:

@@ -100,21 +100,18 @@ class WorkerProcess:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    async def exchange(self, request: bytes, file: int | None = None) -> bytes:
-        """Send a request with a file and return the reply to it, as `collect` does."""
-        self.post(request, file)
-        return await self.collect()
-
     def post(self, request: bytes, file: int | None = None) -> None:
         """Send a request with a file; the worker comes to it when it is done with those before."""
         number = self._number.to_bytes(NUMBER_BYTES, "little")
         self._number += 1
         self._waiting.append(number)
-        with suppress(ConnectionError):  # of a dead worker, which `collect` finds
+        try:
             if file is None:
                 self._control.send(number + request)
             else:
                 socket.send_fds(self._control, [number + request], [file])
+        except ConnectionError:  # of a dead worker
+            return  # `collect` finds it
 
     async def collect(self) -> bytes:
         """Return the reply to the oldest request: empty if the worker is dead. Raises WorkerLies."""

@@ -124,14 +124,14 @@ async def test_a_stopped_worker_ends_after_its_limit_and_a_second() -> None:
 async def test_reply_that_no_worker_gives(reply: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     interpreter = runner()
     await interpreter.load(b"", 1 << 16)
-    real = WorkerProcess.exchange
+    real = WorkerProcess.collect
 
-    async def lying(self: WorkerProcess, request: bytes, file: int | None = None) -> bytes:
-        await real(self, request, file)
+    async def lying(self: WorkerProcess) -> bytes:
+        await real(self)
         return reply
 
     with monkeypatch.context() as patch:
-        patch.setattr(WorkerProcess, "exchange", lying)
+        patch.setattr(WorkerProcess, "collect", lying)
         with pytest.raises(InvokeError):
             await run(interpreter)
     assert interpreter.pid is None
@@ -145,14 +145,14 @@ async def test_a_count_of_another_size_is_one_failed_run(
 ) -> None:
     interpreter = runner()
     await interpreter.load(b"", 1 << 16)
-    real = WorkerProcess.exchange
+    real = WorkerProcess.collect
 
-    async def lying(self: WorkerProcess, request: bytes, file: int | None = None) -> bytes:
-        await real(self, request, file)
+    async def lying(self: WorkerProcess) -> bytes:
+        await real(self)
         return DONE + body
 
     with monkeypatch.context() as patch:
-        patch.setattr(WorkerProcess, "exchange", lying)
+        patch.setattr(WorkerProcess, "collect", lying)
         with pytest.raises(InvokeError, match=rf"answered {len(body)} bytes for 8$"):
             await interpreter.invoke_counted()
     assert interpreter.pid is None
@@ -167,12 +167,19 @@ async def test_more_than_was_asked_when_the_code_has_changed_is_one_failed_run(
     model = StoredModel(os.memfd_create("stored", os.MFD_CLOEXEC))
     os.ftruncate(model.descriptor, mmap.PAGESIZE)
     await interpreter.load(b"", 1 << 16, model)
-    real = WorkerProcess.exchange
+    post, collect = WorkerProcess.post, WorkerProcess.collect
+    posted: list[bytes] = []
 
-    async def lying(self: WorkerProcess, request: bytes, file: int | None = None) -> bytes:
-        return DONE + b"more" if request == CHANGED else await real(self, request, file)
+    def noting(self: WorkerProcess, request: bytes, file: int | None = None) -> None:
+        posted.append(request)
+        post(self, request, file)
 
-    monkeypatch.setattr(WorkerProcess, "exchange", lying)
+    async def lying(self: WorkerProcess) -> bytes:
+        reply = await collect(self)
+        return DONE + b"more" if posted[-1] == CHANGED else reply
+
+    monkeypatch.setattr(WorkerProcess, "post", noting)
+    monkeypatch.setattr(WorkerProcess, "collect", lying)
     assert await run(interpreter) == 42
     model.changes = 1
     with pytest.raises(InvokeError, match=r"^the interpreter's process says more than it was asked$"):

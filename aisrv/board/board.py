@@ -137,7 +137,6 @@ class Board:
             self.peripherals,
             has_spi=self.spi is not None,
             has_sensor=self.sensor is not None,
-            device_time=self.device_time,
         )
         self._check_arenas()
         self._check_chains()

@@ -30,9 +30,8 @@ def check_pins(
     *,
     has_spi: bool,
     has_sensor: bool,
-    device_time: bool,
 ) -> None:
-    """Check the pins and peripherals of a board with these parts and this time. Raises BoardError."""
+    """Check the pins and peripherals of a board with these parts. Raises BoardError."""
     by_name: dict[str, PeripheralSpec] = {}
     for number, peripheral in enumerate(peripherals):
         if not (peripheral.name.isascii() and peripheral.name.replace("-", "_").isidentifier()):
@@ -44,8 +43,10 @@ def check_pins(
             raise BoardError(f"two peripherals are called {peripheral.name!r}", "peripherals", number, "name")
         by_name[peripheral.name] = peripheral
         _check_settings(number, peripheral)
-        if peripheral.kind is PeripheralKind.SPI_PORT:
-            _check_spi_port(number, peripheral, has_spi=has_spi, device_time=device_time)
+        if peripheral.kind is PeripheralKind.SPI_PORT and not has_spi:
+            raise BoardError(
+                f"{peripheral.name}: the board has no SPI port; add [spi]", "peripherals", number
+            )
         if peripheral.registers == "sensor" and not has_sensor:
             raise BoardError(
                 f"{peripheral.name}: the board has no sensor; add [sensor]",
@@ -130,16 +131,6 @@ def _check_settings(number: int, spec: PeripheralSpec) -> None:
             raise BoardError(
                 f"{spec.name}: {name} is {words}, not {_shown(value)}", "peripherals", number, name
             )
-
-
-def _check_spi_port(number: int, spec: PeripheralSpec, *, has_spi: bool, device_time: bool) -> None:
-    if not has_spi:
-        raise BoardError(f"{spec.name}: the board has no SPI port; add [spi]", "peripherals", number)
-    if device_time:
-        raise BoardError(
-            f"{spec.name}: in device time the SPI port has times of its own, and cannot be on pins",
-            *("peripherals", number, "kind"),
-        )
 
 
 def _values(spec: PeripheralSpec) -> list[tuple[str, Any, bool, str]]:

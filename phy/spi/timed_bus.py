@@ -91,7 +91,7 @@ class TimedSpiBus(SpiBus):
     async def _clock(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         """Give the slave each piece at its tick; a cancelled message is clocked to its end at once."""
         if not transfers:
-            return await super().message(())
+            return await self.pass_on(())
         begin = self._timeline.ticks
         busy, first = self.busy_clocks(), self._count(transfers)
         miso = [b""] * len(transfers)
@@ -106,7 +106,7 @@ class TimedSpiBus(SpiBus):
                         raise
                     cancelled = cancellation
             with trio.CancelScope(shield=True):
-                miso[piece.transfer] += (await super().message((piece.part,)))[0]
+                miso[piece.transfer] += (await self.pass_on((piece.part,)))[0]
             self._note(piece.part)
         count, ticks = self.taken[first]
         worked = Fraction((self.busy_clocks() - busy) * 100, self._timeline.core_clock_mhz)

@@ -98,11 +98,6 @@ WRONG = [
         "a class of yours as module:",
     ),
     (of_kind("spi-port", ""), "1: peripherals[0]", "the board has no SPI port; add [spi]"),
-    (
-        "[node]\ndevice_time = true\n[spi]\n" + of_kind("spi-port", ""),
-        "6: peripherals[0].kind",
-        "in device time the SPI port has times of its own",
-    ),
     (of_kind("spi-target", 'answer = "9g"'), "4: peripherals[0].answer", "answer is bytes in hexadecimal"),
     (of_kind("spi-target", "mode = 4"), "4: peripherals[0].mode", "mode is 0 to 3, not 4"),
     (of_kind("button", "presses = [2, 1]"), "4: peripherals[0].presses", "seconds from 0 on, which ascend"),

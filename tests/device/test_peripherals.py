@@ -282,10 +282,10 @@ def read(command: Command, size: int) -> bytes:
     return bytes((command,)) + bytes(2 + size)
 
 
-@pytest.mark.plain_time("the SPI port is on no pins in device time")
+@pytest.mark.parametrize("device_time", [False, True])
 @simulated
-async def test_the_spi_port_answers_on_pins_as_on_its_bus() -> None:
-    async with device_with(PORT) as device, trio.open_nursery() as nursery:
+async def test_the_spi_port_answers_on_pins_as_on_its_bus(device_time: bool) -> None:
+    async with device_with(PORT, device_time=device_time) as device, trio.open_nursery() as nursery:
         controller = spi(device, half_period=2)
         await nursery.start(controller.run)
         await until(device, 1000)  # the port has asked the engine
@@ -297,12 +297,13 @@ async def test_the_spi_port_answers_on_pins_as_on_its_bus() -> None:
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.plain_time("the SPI port is on no pins in device time")
+@pytest.mark.parametrize("device_time", [False, True])
 @simulated
-async def test_a_model_is_loaded_and_runs_by_bits() -> None:
+async def test_a_model_is_loaded_and_runs_by_bits(device_time: bool) -> None:
     board = parse_board("[[engines]]\narena = 65536\n" + PORT)
     image, label = digits.test_images()[3]
-    async with open_device(board, runner=inline) as device, trio.open_nursery() as nursery:
+    timed = open_device(board, runner=inline, device_time=device_time)
+    async with timed as device, trio.open_nursery() as nursery:
         controller = spi(device, half_period=1)
         await nursery.start(controller.run)
 

@@ -76,32 +76,42 @@ async def run(program: Program) -> Outcome:
     async with open_node() as node:
         tile = node.tiles[0]
         port = tile.port(program.port)
-        for pin in port.pins:
-            pin.keep("test", 0)
         log: list[Entry] = []
-        drives, gate = tile.port(READY_OUT), tile.port(READY_IN)
-        drives.pins[0].keep("test", 0)
-        stimuli = [Stimulus(program.stimulus, port.pins, ahead=program.ahead)]
-        if program.loops:
-            Wire(drives.pins[0], gate.pins[0])
-        else:
-            levels = [(0, 0), *((tick, (at + 1) % 2) for at, tick in enumerate(program.gate))]
-            stimuli.append(Stimulus(levels, gate.pins, ahead=program.ahead))
-        for stimulus in stimuli:
-            stimulus.begin()
-        await _set_up(program, tile, port)
+        stimuli = begin_stimuli(program, tile, port)
+        await set_up(program, tile, port)
         async with trio.open_nursery() as nursery:
             for stimulus in stimuli:
                 nursery.start_soon(stimulus.run)
             nursery.start_soon(_core, program, tile, port, log)
             await port.pins[0].until(END)
             nursery.cancel_scope.cancel()
-        seen = [[pin.level(tick) for pin in port.pins] for tick in range(END)]
-        ready = [drives.pins[0].value(tick) for tick in range(END)]
-    return Outcome([entry for entry in log if entry[0] < END], seen, ready)
+        return outcome_of(log, tile, port)
 
 
-async def _set_up(program: Program, tile: Tile, port: Port) -> None:
+def begin_stimuli(program: Program, tile: Tile, port: Port) -> list[Stimulus]:
+    """Drive what is known at first on the pins of the port, and of the ready signal that it reads."""
+    drives, gate = tile.port(READY_OUT), tile.port(READY_IN)
+    for pin in (*port.pins, drives.pins[0]):
+        pin.keep("test", 0)
+    stimuli = [Stimulus(program.stimulus, port.pins, ahead=program.ahead)]
+    if program.loops:
+        Wire(drives.pins[0], gate.pins[0])
+    else:
+        levels = [(0, 0), *((tick, (at + 1) % 2) for at, tick in enumerate(program.gate))]
+        stimuli.append(Stimulus(levels, gate.pins, ahead=program.ahead))
+    for stimulus in stimuli:
+        stimulus.begin()
+    return stimuli
+
+
+def outcome_of(log: Sequence[Entry], tile: Tile, port: Port) -> Outcome:
+    """Return what came of a run that has ended, with the levels of the pins."""
+    levels = [[pin.level(tick) for pin in port.pins] for tick in range(END)]
+    ready = [tile.port(READY_OUT).pins[0].value(tick) for tick in range(END)]
+    return Outcome([entry for entry in log if entry[0] < END], levels, ready)
+
+
+async def set_up(program: Program, tile: Tile, port: Port) -> None:
     block = tile.allocate_clock_block()
     if program.source == "pin":
         source = tile.port("1P")
@@ -144,11 +154,11 @@ async def _core(program: Program, tile: Tile, port: Port, log: list[Entry]) -> N
     for wait, name, argument in program.steps:
         if wait:
             await pin.until(clock.ticks() + wait)
-        result = await _perform(port, name, argument)
+        result = await perform(port, name, argument)
         log.append((clock.ticks(), name, result))
 
 
-async def _perform(port: Port, name: str, argument: int) -> int | None:
+async def perform(port: Port, name: str, argument: int) -> int | None:
     match name:
         case "out":
             await port.out(argument)

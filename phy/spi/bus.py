@@ -101,7 +101,7 @@ class SpiBus:
         return await self.pass_on(transfers)
 
     async def pass_on(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
-        """Give the slave a message at once, as one whose bytes take their time elsewhere."""
+        """Give the slave a message whose bytes take their time elsewhere. Raises SpiError for too many."""
         size = sum(len(each.mosi) for each in transfers)
         if size > LARGEST_MESSAGE:
             raise SpiError(f"a message of {size} bytes, {LARGEST_MESSAGE} are allowed")

@@ -9,7 +9,15 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from aisrv.firmware.compiler import CFLAGS, CHECKS, LDFLAGS, cache, find_compiler, runtime
+from aisrv.firmware.compiler import (
+    CFLAGS,
+    CHECKS,
+    LDFLAGS,
+    cache,
+    check_options,
+    find_compiler,
+    runtime,
+)
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.inline_assembly import assembler_options
 
@@ -25,7 +33,11 @@ _NO_ASSEMBLY: Final = frozenset(("-S", "-E", "-fsyntax-only", "--version", "-v")
 
 
 def command(compiler: str, arguments: Sequence[str]) -> list[str]:
-    """Return the call of the host's compiler. Raises FirmwareError where the runtime does not compile."""
+    """Return the call of the host's compiler.
+
+    Raises FirmwareError where the runtime does not compile, or an option makes other programs.
+    """
+    check_options(arguments)
     own = [argument for argument in arguments if not argument.startswith(_OF_XMOS)]
     begin = [compiler, "-std=gnu11", *CFLAGS, *CHECKS]
     if not own or _NO_ASSEMBLY.intersection(own):

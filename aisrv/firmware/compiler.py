@@ -64,6 +64,7 @@ _REFUSED: Final = {
     ".xc": "XC is not compiled here; write the task in C, or in Python",
     ".s": "assembly of the XS3 has no counterpart on the host; write that part in C",
 }
+_OF_32_BITS: Final = frozenset(("-m32", "-mx32"))
 _MISSING: Final = "no C compiler is found: install gcc or clang, or name one in CC"
 
 
@@ -120,6 +121,8 @@ def build(program: Program, compiler: str | None = None) -> Path:
     Raises CompileError with the compiler's words, FirmwareError where there is no compiler.
     """
     compiler = compiler or find_compiler()
+    for unit in program.units:
+        check_options(unit.options)
     for source in (source for unit in program.units for source in unit.sources):
         if (reason := _REFUSED.get(source.suffix.lower())) is not None:
             raise CompileError(f"{source}: {reason}")
@@ -145,6 +148,15 @@ def build(program: Program, compiler: str | None = None) -> Path:
         _run(compiler, *objects, *LDFLAGS, *_sanitizers(program), "-o", str(linked), *libraries)
         _keep(linked, kept)
     return kept
+
+
+def check_options(options: Sequence[str]) -> None:
+    """Raise CompileError for an option with which no program of a tile can be made."""
+    if found := next((option for option in options if option in _OF_32_BITS), None):
+        raise CompileError(
+            f"{found}: a tile's program has 64 bits here, as its switch between stacks and its XS3 "
+            "instructions are written for them; every pointer of it fits a word of 32"
+        )
 
 
 def runtime(compiler: str, functions: Sequence[str] = ()) -> list[str]:

@@ -46,6 +46,12 @@ def test_the_compilers_exit_code_and_words(tmp_path: Path) -> None:
     assert "main.c:1:25: error: " in done.stderr
 
 
+def test_an_option_that_makes_other_programs_is_refused() -> None:
+    done = run_process([*CC, "-m32", "-c", "main.c"])
+    assert done.returncode == 1
+    assert done.stderr.startswith("-m32: a tile's program has 64 bits here, as ")
+
+
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "mycc")
     done = run_process([*CC, "-c", "main.c"])

@@ -96,6 +96,14 @@ def test_other_languages_are_refused(tmp_path: Path, name: str, reason: str) -> 
     assert str(refused.value) == f"{tmp_path / name}: {reason}"
 
 
+@pytest.mark.parametrize("option", ["-m32", "-mx32"])
+def test_programs_of_32_bits_are_refused(tmp_path: Path, option: str) -> None:
+    need_compiler()
+    main = program(tmp_path, "int main(void) {}")
+    with pytest.raises(CompileError, match=f"^{option}: a tile's program has 64 bits here, as its switch "):
+        build(Program((Unit(main.units[0].sources, options=("-O2", option)),)))
+
+
 def test_a_source_that_is_not_there(tmp_path: Path) -> None:
     need_compiler()
     with pytest.raises(CompileError) as refused:

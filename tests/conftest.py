@@ -12,7 +12,7 @@ import trio
 from hypothesis import HealthCheck, settings
 
 from aisrv import digits
-from tests.support import all_timed, amounts, seconds
+from tests.support import all_timed, amounts
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -49,7 +49,9 @@ def _in_trio(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the garbage collector from looking through the thousands of tests while they are collected."""
-    if folder := os.environ.get(seconds.SWITCH):
+    if folder := os.environ.get("AISRV_SECONDS"):
+        from tests.support import seconds  # with msgspec, which not every interpreter has that runs tests
+
         config.pluginmanager.register(seconds.Recorder(Path(folder)))
     gc.disable()
     if all_timed.IS_ON:

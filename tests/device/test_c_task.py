@@ -57,9 +57,8 @@ class Ended(Tracer):
 async def run(*tasks: TaskSpec, model: bytes | None = None) -> None:
     board = Board(engines=(EngineSpec(arena_bytes=64 * 1024),), spi=None, tasks=tasks)
     ended = Ended(*(task.name for task in tasks))
-    with trio.fail_after(30):
-        async with open_device(board, runner=inline, tracer=ended):
-            await ended.all.wait()
+    async with open_device(board, runner=inline, tracer=ended):  # which compiles them
+        await ended.all.wait()
 
 
 async def test_a_task_uses_an_engine(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -31,6 +31,7 @@ from aisrv.firmware.records import (
     result,
     start,
 )
+from aisrv.firmware.spins import Spin
 from aisrv.firmware.tile_process import ProgramEnded, TileProcess
 from aisrv.firmware.verbs import VERBS
 from aisrv.firmware.verbs.program_tile import R, Resource, UsbSide
@@ -69,6 +70,7 @@ class _Coroutine:
         self.core: Core | None = None
         self.own_timer: Timer | None = None
         self.callbacks: Callbacks | None = None
+        self.spin: Spin | None = None
 
     @property
     def is_uninterruptible(self) -> bool:
@@ -228,6 +230,15 @@ class CTile:
         if not self._has_turns:  # else each look takes its time
             await self._polls.look(port)
 
+    async def spin(self, request: Request) -> None:
+        """Sleep as a core of the program in a loop, until it has left that, or looks at other memory."""
+        coroutine = self._coroutines[request.core]
+        if coroutine.request is not None:
+            return  # it has, while a callback ran before
+        if coroutine.spin is None:
+            coroutine.spin = Spin(self.tile.runtime, self.file, partial(self._others, coroutine))
+        await coroutine.spin.wait(Place.from_bytes(request.data).frames)
+
     # Cores.
 
     async def _serve(self, coroutine: _Coroutine, begin: bytes) -> None:
@@ -264,6 +275,9 @@ class CTile:
             if verb is _RETURN:
                 coroutine.returned = request.a
                 return
+            if request.verb == Verb.SPIN:
+                await perform(coroutine, request, "")
+                continue
             value, data = await perform(coroutine, request, "")
             tick = tick_of(coroutine.core)
             answer = result(coroutine.number, value, tick, data, time_stands=verb is _LET_TIME_PASS)
@@ -358,11 +372,14 @@ class CTile:
         if passed is not None:
             passed.set()
 
+    def _others(self, coroutine: _Coroutine | None = None) -> list[Core]:
+        """Return the cores of the program but that of a coroutine, or the running one."""
+        me = current_core() if coroutine is None else coroutine.core
+        return [c.core for c in self._coroutines.values() if c.core is not None and c.core is not me]
+
     def _others_run(self) -> bool:
         """Return whether another core of the program is about to have a result, too."""
-        me = current_core()
-        running = (c.core for c in self._coroutines.values() if c.core is not None and c.core is not me)
-        return any(core.verb is None and not core.has_ended for core in running)
+        return any(core.verb is None and not core.has_ended for core in self._others())
 
     async def _exchange(self) -> None:
         """Let the program run with the results that are there, and take its requests."""
@@ -419,6 +436,8 @@ class CTile:
                 coroutine.posted.append(request)
             else:
                 coroutine.request = request
+                if coroutine.spin is not None:
+                    coroutine.spin.end()
 
     def lose(self, trap: Trap) -> None:
         """End the program and all its cores: its memory can't be trusted any more."""

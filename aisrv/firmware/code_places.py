@@ -10,6 +10,8 @@ from typing import Final
 from aisrv.firmware.compiler import HERE
 
 _MOST_FRAMES: Final = 8
+_OURS: Final = ("xc_run_", "spin_call")
+"""Beginnings of the names of functions that have no file of ours."""
 
 
 def lines_of(program: Path, frames: Sequence[int]) -> list[str]:
@@ -32,7 +34,7 @@ def _place(text: str) -> str | None:
     text = text.strip().removeprefix("(inlined by)").strip()
     function, found, place = text.partition(" at ")
     path = place.partition(" (discriminator")[0]
-    if not found or function.startswith("xc_run_"):
+    if not found or function.startswith(_OURS):
         return None
     if path.startswith("??") or str(HERE) in path or Path(path).name.startswith("tasks.c"):
         return None

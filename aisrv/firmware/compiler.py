@@ -30,6 +30,8 @@ RUNTIME: Final = (
     "runtime.c",
     "lib_xcore.c",
     "interrupts.c",
+    "spin.c",
+    "touched_memory.c",
     "ports.c",
     "xs3_instructions.c",
     "memory_transport.c",
@@ -54,7 +56,11 @@ CFLAGS: Final = (
     "-fno-optimize-sibling-calls",
 )
 """Options of each file, but the standard of its language."""
-LDFLAGS: Final = ("-no-pie", "-Wl,--wrap=main", "-Wl,--wrap=_Exit", "-Wl,-z,noexecstack")
+_RUNTIME_CODE: Final = tuple(
+    f"--rename-section=.text{part}=runtime_code" for part in ("", ".unlikely", ".hot", ".startup", ".exit")
+)
+"""Options of `objcopy` by which a program knows where its own code is, and where the runtime's."""
+LDFLAGS: Final = ("-no-pie", "-Wl,--wrap=main", "-Wl,--wrap=exit", "-Wl,--wrap=_Exit", "-Wl,-z,noexecstack")
 CHECKS: Final = ("-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
 """Checks of the compiler in the user's code, each a trap of its core."""
 MAINS: Final = ("main", "main_tile0", "main_tile1")
@@ -166,7 +172,7 @@ def runtime(compiler: str, functions: Sequence[str] = ()) -> list[str]:
     """
     contents = [path.read_bytes() for path in sorted(HERE.rglob("*")) if path.is_file()]
     options = ("-std=gnu11", "-D_GNU_SOURCE", *CFLAGS, f"-I{HERE}", "-O2", "-fno-stack-protector")
-    said = "\0".join((_run(compiler, "--version"), compiler, header(), *options))
+    said = "\0".join((_run(compiler, "--version"), compiler, header(), *options, *_RUNTIME_CODE))
     kept = cache() / hashlib.sha256(b"\0".join((said.encode(), *contents))).hexdigest()[:32]
     table = _table(functions)
     tasks = f"tasks-{hashlib.sha256(table.encode()).hexdigest()[:32]}.c"  # all boards share the others
@@ -181,17 +187,24 @@ def runtime(compiler: str, functions: Sequence[str] = ()) -> list[str]:
         for source, output in zip(sources, objects, strict=True):
             if not output.is_file():
                 _run(compiler, *options, f"-I{work}", str(source), "-c", "-o", str(work / output.name))
+                _run(_binutils("objcopy"), *_RUNTIME_CODE, str(work / output.name))
                 _keep(work / output.name, output)
     return list(map(str, objects))
 
 
 def mains(program: Path) -> dict[str, int]:
     """Return which of main, main_tile0 and main_tile1 a program has, with their numbers in its table."""
-    tool = shutil.which("nm")
-    if tool is None:
-        raise FirmwareError("nm is not found: install binutils, which belongs to the compiler")
-    symbols = {line.split()[-1] for line in _run(tool, "--defined-only", str(program)).splitlines()}
+    symbols = {
+        line.split()[-1] for line in _run(_binutils("nm"), "--defined-only", str(program)).splitlines()
+    }
     return {name: number for number, name in enumerate(MAINS) if name in symbols}
+
+
+def _binutils(name: str) -> str:
+    """Return a tool of binutils. Raises FirmwareError."""
+    if (tool := shutil.which(name)) is None:
+        raise FirmwareError(f"{name} is not found: install binutils, which belongs to the compiler")
+    return tool
 
 
 def _check_library(library: Path) -> None:

@@ -15,7 +15,7 @@ from aisrv.protocol.commands import Command
 from aisrv.xcore.probes import LARGEST_RECORD
 from aisrv.xcore.traps import TrapKind
 
-VERSION: Final = 4
+VERSION: Final = 5
 """First word of the memory; a program that was built with another one ends."""
 
 BUFFER_BYTES: Final = 1 << 20
@@ -73,6 +73,8 @@ class Verb(enum.IntEnum):
     """The result is how many cores of the tile are free."""
     SELECT = enum.auto()
     """Wait for one of the events that go with it; `a` is 1 for a default, `b` 1 for an ordered one."""
+    SPIN = enum.auto()
+    """Wait in a loop, at a `Place`, until memory changes; not answered: the core goes on by itself."""
 
     SETUP_INTERRUPT = enum.auto()
     """Resource `a` has a callback, whose address and its argument's go with it; `b` is a timer's time."""

@@ -60,6 +60,8 @@ class ProcessSettings(Struct, frozen=True):
     """Whether each line that it prints begins with its tile and core."""
     has_posts: bool = True
     """Whether a core goes on from outputs that need no answer; else a trap of one names its very line."""
+    exit_ticks: int = 0
+    """Ticks that the C library takes for `exit`, while other cores run on."""
     command: tuple[str, ...] = ()
     """Begins the command that starts the program, as a debugger's."""
 
@@ -87,6 +89,7 @@ class TileProcess:
             int(given.cpu_limit_halts),
             int(given.has_prefix),
             int(given.has_posts),
+            given.exit_ticks,
         )
         _HEAD.pack_into(self._memory, 0, VERSION, 0, 0)
         try:

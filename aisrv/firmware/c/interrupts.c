@@ -53,6 +53,8 @@ void interrupts_time_changed(resource_t timer, uint32_t time) {
 
 int interrupts_unmasked(void) { return runtime_core() < CALLBACKS && unmasked[own_core()]; }
 
+int interrupts_may_come(void) { return interrupts_unmasked() && has_interrupts[own_core()]; }
+
 static void set_masked(int masked) {
     if (runtime_core() >= CALLBACKS || unmasked[own_core()] == !masked) return; /* a callback leaves it as it is */
     unmasked[own_core()] = !masked;

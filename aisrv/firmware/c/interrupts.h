@@ -15,5 +15,7 @@ void interrupts_forget(resource_t resource);
 void interrupts_time_changed(resource_t timer, uint32_t time);
 /* Whether the running core may be interrupted. */
 int interrupts_unmasked(void);
+/* Whether that could be so without a verb of its own. */
+int interrupts_may_come(void);
 
 #endif

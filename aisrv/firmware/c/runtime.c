@@ -5,10 +5,12 @@
  * The layout is that of `aisrv/firmware/records.py`. */
 #include "interrupts.h"
 #include "runtime.h"
+#include "spin.h"
 
 #include <errno.h>
 #include <execinfo.h>
 #include <malloc.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,20 +19,23 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/time.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <xcore/hwtimer.h>
 
 #if !defined(__x86_64__) || !defined(__linux__)
 #error "C tasks run on Linux on x86-64 alone"
 #endif
 
-enum { SLOTS = 2 * CALLBACKS, STARTED = 8, FRAMES = 24, RESOURCES = 256, PAGE = 4096, CPU_CHECKS = 5, LINE_BYTES = 512 };
+enum { SLOTS = 2 * CALLBACKS, STARTED = 8, FRAMES = 24, RESOURCES = 256, PAGE = 4096, LINE_BYTES = 512 };
+enum { CPU_CHECK_MICROSECONDS = 2000, STEPS_OF_FIRST_LOOK = 32, MOST_STEPS = 16384 };
 
 typedef struct {
     void *stack_pointer;
     char *stack; /* its lowest byte; the guard page lies below */
     int used;
-    int has_run, is_lost;
+    int has_run, is_lost, spins;
     uint32_t result;
     void *in;
     size_t in_bytes;
@@ -61,12 +66,12 @@ static struct {
     uint32_t time;
 } triggers[RESOURCES];
 
-static volatile sig_atomic_t runs, runs_at_check, checks;
+static uint32_t latest_tick; /* of a result */
+
+static volatile sig_atomic_t runs, turns; /* by a result, and all */
 static int cpu_limit, cpu_limit_halts; /* milliseconds; 0 for never */
 static int has_posts;
 
-/* Saves the registers that a call keeps, and goes on where another stack stopped. */
-void runtime_switch(void **save, void *to);
 __asm__(".text\n"
         ".globl runtime_switch\n"
         ".type runtime_switch, @function\n"
@@ -243,7 +248,7 @@ static void prepare(int number, void (*function)(void *), void *argument) {
     memset(top, 0, (SAVED_WORDS - 1) * sizeof *top);
     slot->stack_pointer = top;
     slot->used = 1;
-    slot->has_run = slot->is_lost = 0;
+    slot->has_run = slot->is_lost = slot->spins = 0;
     slot->function = function;
     slot->argument = argument;
     slot->posted = 0;
@@ -262,10 +267,11 @@ uint32_t runtime_new_job(void (*function)(void *), void *argument) {
     runtime_trap(TRAP_ILLEGAL_RESOURCE, "more jobs at once than a tile has logical cores, 8");
 }
 
-static void go_on(int number) {
+static void run(int number) {
     current = number;
     slots[number].has_run = 1;
-    runs++;
+    turns++;
+    spin_forget_look();
     runtime_switch(&scheduler_stack_pointer, slots[number].stack_pointer);
     if (has_prefix) {
         fflush(stdout);
@@ -274,9 +280,15 @@ static void go_on(int number) {
     current = -1;
 }
 
+static void go_on(int number) {
+    runs++;
+    run(number);
+}
+
 /* Functions that a board or the program starts: a table that is written for each program. */
 
 void xscope_user_init(void) __attribute__((weak));
+static void take_time_to_exit(void);
 
 static void start_function(void *argument) {
     uint32_t *a = ((slot_t *)argument)->arguments;
@@ -285,6 +297,7 @@ static void start_function(void *argument) {
     if (!is_begun++ && xscope_user_init) xscope_user_init();
     if (task->is_main) {
         int code = ((int (*)(uint32_t))task->function)(a[0]);
+        take_time_to_exit();
         put(VERB_RETURN, task->is_main == 1 ? (uint32_t)code : 0, 0, 0, 0);
         fflush(NULL);
         slots[current].used = 0;
@@ -332,21 +345,24 @@ static size_t walk(uintptr_t frame_pointer, const slot_t *slot, uint64_t *frames
     return count;
 }
 
-/* Where a signal came: by the unwinder, as leaf functions and the C library keep no frame pointers. A stack that is
- * destroyed faults once more; then by the address and the frame pointers alone. */
+/* Where a signal came: by the unwinder, as leaf functions and the C library keep no frame pointers. On a stack that is
+ * destroyed, or within inline assembly that pushes, it faults; then by the address and the frame pointers alone. */
+static volatile sig_atomic_t unwinding;
+static sigjmp_buf unwinding_failed;
+
 static size_t frames_at(const ucontext_t *at, uint64_t *frames) {
-    static int unwinding;
     void *found[FRAMES + 8];
     size_t count = 0;
     void *address = (void *)at->uc_mcontext.gregs[REG_RIP];
-    if (!unwinding) {
+    if (!sigsetjmp(unwinding_failed, 1)) {
         unwinding = 1;
         int all = backtrace(found, FRAMES + 8), first = 0;
         while (first < all && found[first] != address) first++;
         for (int i = first; i < all && count < FRAMES; i++) frames[count++] = (uint64_t)found[i] - (i > first);
+        unwinding = 0;
+        if (count) return count;
     }
     unwinding = 0;
-    if (count) return count;
     frames[0] = (uint64_t)address;
     return walk((uintptr_t)at->uc_mcontext.gregs[REG_RBP], &slots[current], frames, 1);
 }
@@ -369,6 +385,41 @@ static void say_where(int number) {
     current = number;
     put_place(VERB_WHERE, 0, 0, frames, count, "");
     current = -1;
+}
+
+/* Loops that wait for memory. */
+
+int runtime_has_others(void) {
+    for (int number = 0; number < SLOTS; number++) {
+        if (slots[number].used && !slots[number].is_lost && (number - current) % CALLBACKS) return 1;
+    }
+    return 0;
+}
+
+void runtime_spin(uint64_t pc, uint64_t frame_pointer) {
+    uint64_t frames[FRAMES] = {pc};
+    size_t count = walk((uintptr_t)frame_pointer, &slots[current], frames, 1);
+    slots[current].spins = 1;
+    slots[current].posted = 0;
+    put_place(VERB_SPIN, 0, 0, frames, count, "");
+    sleep_until_answered();
+}
+
+/* Let cores go on whose memory has changed, until none has. A core whose callback runs does not. */
+static void end_spins(void) {
+    int is_over = 0;
+    for (int is_first = 1; !is_over; is_first = 0) {
+        is_over = 1;
+        for (int number = 0; number < SLOTS; number++) {
+            slot_t *slot = &slots[number];
+            if (!slot->spins || (number < CALLBACKS && slots[number + CALLBACKS].used)) continue;
+            if (!spin_may_end((unsigned)number, is_first)) continue;
+            slot->spins = slot->clock_was_read = 0;
+            slot->tick = latest_tick;
+            run(number);
+            is_over = 0;
+        }
+    }
 }
 
 /* Traps. */
@@ -408,6 +459,7 @@ static uint32_t kind_of_signal(int number) {
 
 static void on_signal(int number, siginfo_t *info, void *context) {
     const ucontext_t *at = context;
+    if (unwinding) siglongjmp(unwinding_failed, 1);
     if (current < 0) {
         signal(number, SIG_DFL); /* a fault of the runtime itself: die of it as any program */
         raise(number);
@@ -432,19 +484,24 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     leave();
 }
 
-static void on_cpu_timer(int number, siginfo_t *info, void *context) {
-    (void)number;
-    (void)info;
-    if (runs != runs_at_check || current < 0) {
-        runs_at_check = runs;
-        checks = 0;
-        return;
-    }
-    if (++checks % CPU_CHECKS) return;
-    const ucontext_t *at = context;
+/* Of CPU time that a core has used since its last verb. */
+static struct {
+    sig_atomic_t runs, turns;
+    long began; /* milliseconds */
+    unsigned checks, next_look, steps;
+    int reports;
+} cpu;
+
+static long cpu_milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void report_busy(const ucontext_t *at) {
     uint64_t frames[FRAMES];
     size_t count = frames_at(at, frames);
-    const uint32_t head[4] = {(uint32_t)current, (uint32_t)(checks / CPU_CHECKS * cpu_limit), (uint32_t)count, 0};
+    const uint32_t head[4] = {(uint32_t)current, (uint32_t)(cpu.reports * cpu_limit), (uint32_t)count, 0};
     const char byte = SAYS_BUSY;
     memcpy(shared + BUSY_REPORT, head, sizeof head);
     memcpy(shared + BUSY_REPORT + sizeof head, frames, count * sizeof *frames);
@@ -457,6 +514,33 @@ static void on_cpu_timer(int number, siginfo_t *info, void *context) {
     leave();
 }
 
+static void on_cpu_timer(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    if (current < 0) return;
+    if (cpu.runs != runs) {
+        cpu.runs = runs;
+        cpu.began = cpu_milliseconds();
+        cpu.reports = 0;
+    }
+    if (cpu.turns != turns) {
+        cpu.turns = turns;
+        cpu.checks = 0;
+        cpu.next_look = 1;
+        cpu.steps = STEPS_OF_FIRST_LOOK;
+        return;
+    }
+    if (++cpu.checks >= cpu.next_look) { /* ever more seldom, and longer: looks take their time, too */
+        cpu.next_look = 2 * cpu.checks;
+        spin_look(context, cpu.steps);
+        if (cpu.steps < MOST_STEPS) cpu.steps *= 2;
+    }
+    if (cpu_limit && cpu_milliseconds() - cpu.began >= (cpu.reports + 1L) * cpu_limit) {
+        cpu.reports++;
+        report_busy(context);
+    }
+}
+
 static void catch_signals(void) {
     static char alternate[65536];
     const stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
@@ -467,15 +551,12 @@ static void catch_signals(void) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
     void *first[1];
     backtrace(first, 1); /* which loads libgcc now and not in a handler */
-    if (cpu_limit) {
-        const long step = cpu_limit * 1000L / CPU_CHECKS;
-        struct itimerval timer = {{step / 1000000, step % 1000000}, {0, 0}};
-        timer.it_value = timer.it_interval;
-        action.sa_sigaction = on_cpu_timer;
-        action.sa_flags |= SA_RESTART;
-        sigaction(SIGVTALRM, &action, NULL);
-        setitimer(ITIMER_VIRTUAL, &timer, NULL);
-    }
+    spin_catch_steps();
+    struct itimerval timer = {{0, CPU_CHECK_MICROSECONDS}, {0, CPU_CHECK_MICROSECONDS}};
+    action.sa_sigaction = on_cpu_timer;
+    action.sa_flags |= SA_RESTART;
+    sigaction(SIGVTALRM, &action, NULL);
+    setitimer(ITIMER_VIRTUAL, &timer, NULL);
 }
 
 /* What is not there on a tile. */
@@ -533,6 +614,7 @@ static void serve(void) {
             const char *data = shared + RESULTS + place + sizeof result;
             memcpy(&result, shared + RESULTS + place, sizeof result);
             place += sizeof result + ((result.bytes + 3) & ~(size_t)3);
+            if (!(result.core & ASK_WHERE)) latest_tick = result.tick;
             if (result.core & START) {
                 start(&result, (const uint32_t *)data);
                 continue;
@@ -555,7 +637,21 @@ static void serve(void) {
             if (!result.time_stands) slot->clock_was_read = 0;
             go_on((int)result.core);
         }
+        end_spins();
     }
+}
+
+/* On the chip the C library takes its time until `exit` ends the program, while other cores run on. */
+static uint32_t exit_ticks;
+
+static void take_time_to_exit(void) {
+    if (exit_ticks && current >= 0) delay_ticks(exit_ticks);
+}
+void __wrap_exit(int code) __attribute__((noreturn));
+void __real_exit(int code) __attribute__((noreturn));
+void __wrap_exit(int code) {
+    take_time_to_exit();
+    __real_exit(code);
 }
 
 /* On the chip what was printed is out: it has no buffers that `_Exit` could drop. */
@@ -571,8 +667,8 @@ int __wrap_main(void) {
     const char *settings = getenv("AISRV_TILE");
     int memory;
     unsigned long stack;
-    if (!settings || sscanf(settings, "%d,%d,%d,%u,%lu,%d,%d,%d,%d", &memory, &pipe_in, &pipe_out, &tile, &stack, &cpu_limit,
-                            &cpu_limit_halts, &has_prefix, &has_posts) != 9) {
+    if (!settings || sscanf(settings, "%d,%d,%d,%u,%lu,%d,%d,%d,%d,%u", &memory, &pipe_in, &pipe_out, &tile, &stack,
+                            &cpu_limit, &cpu_limit_halts, &has_prefix, &has_posts, &exit_ticks) != 10) {
         fprintf(stderr, "this is the program of a tile: `aisrv firmware run` starts it\n");
         return 2;
     }

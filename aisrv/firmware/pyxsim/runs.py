@@ -24,10 +24,12 @@ UNITS: Final = {"ps": 10_000, "fs": 10_000_000}
 WEAK: Final = "--weak-external-drive"
 """Argument of xsim: what checkers drive loses against what the device drives."""
 
-_SETTINGS: Final = RunSettings(
-    {tile: ProcessSettings(cpu_limit=0.05, cpu_limit_halts=True) for tile in range(2)}
-)
+EXIT_TICKS: Final = 1_000
+"""What `exit` takes until the simulation ends: checkers look at the last bits meanwhile. Estimate: 750
+instructions of the C library, of a core among eight."""
+_PROCESS: Final = ProcessSettings(cpu_limit=0.05, cpu_limit_halts=True, exit_ticks=EXIT_TICKS)
 """Cores that only burn instructions, as tests have them to load a tile, halt soon: code takes no time."""
+_SETTINGS: Final = RunSettings(dict.fromkeys(range(2), _PROCESS))
 
 
 def run_under_checkers(

@@ -39,6 +39,11 @@ async def _cores_free(tile: ProgramTile, _request: Request) -> Answer:
     return tile.tile.cores_free, b""
 
 
+async def _spin(tile: ProgramTile, request: Request) -> Answer:
+    await tile.spin(request)
+    return DONE
+
+
 def function_at(tile: ProgramTile, address: int) -> str:
     """Return the name of the function at an address, or the address."""
     lines = lines_of(tile.file, [address])
@@ -61,4 +66,5 @@ CORES: Final[Mapping[Verb, Handler]] = {
     Verb.JOIN: _join,
     Verb.RUN_ASYNC: _run_async,
     Verb.CORES_FREE: _cores_free,
+    Verb.SPIN: _spin,
 }

@@ -94,6 +94,9 @@ class ProgramTile(Protocol):
     def callbacks_of(self, number: int) -> Callbacks:
         """Return the interrupts of a coroutine, also for a callback of it."""
 
+    async def spin(self, request: Request) -> None:
+        """Sleep as a core of the program in a loop, until that asks for its next verb."""
+
     async def poll(self) -> None:
         """Let time pass for a core that reads the clock in a loop."""
 

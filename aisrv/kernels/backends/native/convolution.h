@@ -2,6 +2,28 @@
    block, WIDE_PIXELS that of four. EXTREME is 1 where some layers have tiles of their own: those of int8 with weights of
    -128, those of int16 with sums of 64 bits. */
 
+#if FINISHES_IN_TILE
+/* Rescale the sums of a tile where they are, in registers, by pixel and block. */
+INLINE void NAME(finish_sums)(const struct convolution *step, NAME(words) *sums, int64_t first_block,
+                              int64_t first_pixel, const int pixels, const int blocks, const int plain) {
+    enum { WORDS = LANES / NAME(REGISTERS) };
+    const int64_t channels = step->channels, low = step->low, high = step->high;
+    UNROLL for (int b = 0; b < blocks; b++) {
+        const int64_t channel = (first_block + b) * LANES, count = channels - channel;
+        NAME(activation) *output = (NAME(activation) *)step->output + first_pixel * channels + channel;
+        UNROLL for (int r = 0; r < NAME(REGISTERS); r++) {
+            const struct NAME(lanes) lanes = NAME(load_lanes)(step->rescaling + (first_block + b) * RESCALING + r * WORDS);
+            UNROLL for (int i = b * NAME(REGISTERS) + r; i < pixels * blocks * NAME(REGISTERS);
+                        i += blocks * NAME(REGISTERS))
+                sums[i] = plain ? NAME(rescale_plain)(sums[i], &lanes) : NAME(rescale)(sums[i], &lanes);
+        }
+        UNROLL for (int p = 0; p < pixels; p++, output += channels) {
+            const NAME(narrowed) narrowed = NAME(narrow)(sums + (p * blocks + b) * NAME(REGISTERS));
+            NAME(put)(output, narrowed, low, high, count);
+        }
+    }
+}
+#else
 INLINE void NAME(finish_sums)(const struct convolution *step, const NAME(words) *sums, int64_t first_block,
                               int64_t first_pixel, int64_t pixels, int64_t blocks, const int plain) {
     enum { WORDS = LANES / NAME(REGISTERS) };
@@ -31,6 +53,7 @@ static __attribute__((noinline)) void NAME(finish)(const struct convolution *ste
     else
         NAME(finish_sums)(step, sums, first_block, first_pixel, pixels, blocks, 0);
 }
+#endif
 
 /* Sums of the products of some segments of the windows, at least one; returns the weights of the next.
    `sums`: of its exact size, pixels times registers. A larger array stays in memory with clang. */
@@ -97,8 +120,15 @@ INLINE void NAME(tile)(const struct convolution *step, const int8_t *weights, in
         windows[p] = (const NAME(element) *)step->input + step->pixels[first_pixel + p];
     NAME(multiply_segments)(sums, windows, weights, step->rescaling + first_block * RESCALING, step->segments,
                             step->segments + 2 * step->segment_count, pixels, blocks, extreme);
+#if FINISHES_IN_TILE
+    if (step->plain)
+        NAME(finish_sums)(step, sums, first_block, first_pixel, pixels, blocks, 1);
+    else
+        NAME(finish_sums)(step, sums, first_block, first_pixel, pixels, blocks, 0);
+#else
     COPY_OF_SUMS(results)
     NAME(finish)(step, results, first_block, first_pixel, pixels, blocks);
+#endif
 }
 
 #ifdef LANES_OF_INT16

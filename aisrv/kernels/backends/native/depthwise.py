@@ -13,7 +13,7 @@ from aisrv.kernels.backends.native.rescaling import LANES, empty_rescaling, is_p
 from aisrv.kernels.backends.native.steps import STRUCTURES, Step, aligned, make_step
 from aisrv.kernels.backends.native.sums import pack_words, wide_sums
 from aisrv.kernels.params import INT16, DepthwiseConv2dParams
-from aisrv.kernels.windows import conv_spans, conv_windows, overlapping_taps
+from aisrv.kernels.windows import TapSpan, conv_spans, conv_windows, overlapping_taps
 
 _WORK: Final = 32
 """Work of an output, in multiply-accumulates of other convolutions."""
@@ -108,12 +108,17 @@ def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], tar
     offsets[: len(flat)] = as_offsets(rows + columns)
     filled = np.zeros((filled_taps, blocks * LANES), format_.element)
     filled[: len(flat), :channels] = flat
+    pixels = pixel_offsets(spans, source, params.input_shape[0], channels)
+    if not wide.is_needed and (joined := _joined(channels, across)) > 1:
+        lanes = np.arange(LANES)
+        lanes[: joined * channels] %= channels
+        rescaling, filled = aligned(rescaling[:, :, lanes]), filled[:, lanes]
+        pixels, channels = np.ascontiguousarray(pixels[::joined]), joined * channels
     # [block, group, lane, tap]
     packed = filled.reshape(-1, format_.depth, blocks, LANES).transpose(2, 0, 3, 1)
     if is_interleaved:
         packed = packed[:, :, _INTERLEAVED]
     packed = aligned(packed)
-    pixels = pixel_offsets(spans, source, params.input_shape[0], channels)
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant, target.elements)
     return make_step(
         kind,
@@ -137,6 +142,12 @@ def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], tar
         low=bounds.low,
         high=bounds.high,
     )
+
+
+def _joined(channels: int, across: TapSpan) -> int:
+    """Windows of few channels that are computed as one of more: what they read follows each other, too."""
+    most = LANES // channels if across.stride == 1 else 1
+    return max((count for count in range(1, most + 1) if across.outputs % count == 0), default=1)
 
 
 _INTERLEAVED: Final = [*range(4), *range(8, 12), *range(4, 8), *range(12, 16)]

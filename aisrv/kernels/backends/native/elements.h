@@ -9,22 +9,23 @@ INLINE void NAME(depthwise_pixels)(const struct depthwise *step, int64_t block, 
     NAME(words) sums[NAME(DEPTHWISE_PIXELS)][NAME(REGISTERS)];
     UNROLL for (int p = 0; p < pixels; p++) {
         windows[p] = (const NAME(tap) *)step->input + step->pixels[first_pixel + p] + block * LANES;
-        UNROLL for (int r = 0; r < NAME(REGISTERS); r++) sums[p][r] = NAME(zero)();
+        NAME(begin)(sums[p], rescaling);
     }
     for (int64_t group = 0; group < step->tap_groups; group++)
         UNROLL for (int p = 0; p < pixels; p++)
             NAME(multiply)(sums[p], windows[p], step->taps + NAME(TAPS) * group, weights + NAME(TAP_BYTES) * group,
                            extreme);
-    NAME(activation) *output = (NAME(activation) *)step->output + first_pixel * step->channels + block * LANES;
-    UNROLL for (int p = 0; p < pixels; p++) {
-        NAME(start)(sums[p], rescaling);
-        UNROLL for (int r = 0; r < NAME(REGISTERS); r++) {
-            const struct NAME(lanes) lanes = NAME(load_lanes)(rescaling + r * WORDS);
+    UNROLL for (int p = 0; p < pixels; p++) NAME(end)(sums[p], rescaling);
+    UNROLL for (int r = 0; r < NAME(REGISTERS); r++) {
+        const struct NAME(lanes) lanes = NAME(load_lanes)(rescaling + r * WORDS);
+        UNROLL for (int p = 0; p < pixels; p++)
             sums[p][r] = plain ? NAME(rescale_plain)(sums[p][r], &lanes) : NAME(rescale)(sums[p][r], &lanes);
-        }
-        NAME(put)(output + p * step->channels, NAME(narrow)(sums[p]), step->low, step->high,
-                  step->channels - block * LANES);
     }
+    /* Stores may change what `step` points to, as compilers see it. */
+    const int64_t channels = step->channels, low = step->low, high = step->high;
+    NAME(activation) *output = (NAME(activation) *)step->output + first_pixel * channels + block * LANES;
+    UNROLL for (int p = 0; p < pixels; p++, output += channels)
+        NAME(put)(output, NAME(narrow)(sums[p]), low, high, channels - block * LANES);
 }
 
 INLINE void NAME(depthwise_blocks)(const struct depthwise *step, const struct share *share, const int plain,

@@ -355,6 +355,7 @@ static void copy_words(const void *arguments, const struct share *share) {
 
 #include <arm_neon.h>
 
+#define FINISHES_IN_TILE 1
 #define WIDE_PIXELS 1
 #define EXTREME 1
 #define PIXELS 4

@@ -198,7 +198,12 @@ INLINE void NAME(multiply)(__m256i sums[2], const int16_t *window, const int32_t
     sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(_mm256_unpackhi_epi16(a, b), second));
 }
 
-INLINE void NAME(start)(__m256i sums[2], const int32_t *start) {
+INLINE void NAME(begin)(__m256i sums[2], const int32_t *start) {
+    (void)start;
+    sums[0] = sums[1] = _mm256_setzero_si256();
+}
+
+INLINE void NAME(end)(__m256i sums[2], const int32_t *start) {
     const __m256i lower = sums[0], upper = sums[1];
     sums[0] = _mm256_add_epi32(_mm256_permute2x128_si256(lower, upper, 0x20), NAME(load)(start));
     sums[1] = _mm256_add_epi32(_mm256_permute2x128_si256(lower, upper, 0x31), NAME(load)(start + 8));

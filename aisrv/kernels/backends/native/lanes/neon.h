@@ -97,6 +97,26 @@ INLINE int32x4_t NAME(rescale)(int32x4_t sum, const struct NAME(lanes) *lanes) {
     return vshlq_s32(vaddq_s32(y, lanes->half), lanes->right);
 }
 
+/* Less than 16 bytes. */
+INLINE void NAME(put_some)(void *output, int8x16_t bytes, int64_t count) {
+    int8_t *place = output;
+    if (count & 8) {
+        vst1_s8(place, vget_low_s8(bytes));
+        place += 8, bytes = vextq_s8(bytes, bytes, 8);
+    }
+    if (count & 4) {
+        const int32_t four = vgetq_lane_s32(vreinterpretq_s32_s8(bytes), 0);
+        memcpy(place, &four, 4);
+        place += 4, bytes = vextq_s8(bytes, bytes, 4);
+    }
+    if (count & 2) {
+        const int16_t two = vgetq_lane_s16(vreinterpretq_s16_s8(bytes), 0);
+        memcpy(place, &two, 2);
+        place += 2, bytes = vextq_s8(bytes, bytes, 2);
+    }
+    if (count & 1) *place = vgetq_lane_s8(bytes, 0);
+}
+
 #ifdef LANES_OF_INT16
 
 typedef int16_t NAME(activation);
@@ -109,12 +129,16 @@ INLINE int16x8x2_t NAME(narrow)(const int32x4_t words[4]) {
 }
 
 INLINE void NAME(put)(int16_t *output, int16x8x2_t halves, int64_t low, int64_t high, int64_t count) {
-    int16_t some[LANES];
-    int16_t *place = count >= LANES ? output : some;
-    for (int i = 0; i < 2; i++)
-        vst1q_s16(place + 8 * i,
-                  vminq_s16(vmaxq_s16(halves.val[i], vdupq_n_s16((int16_t)low)), vdupq_n_s16((int16_t)high)));
-    if (count < LANES) memcpy(output, some, (size_t)count * sizeof *output);
+    UNROLL for (int i = 0; i < 2; i++)
+        halves.val[i] = vminq_s16(vmaxq_s16(halves.val[i], vdupq_n_s16((int16_t)low)), vdupq_n_s16((int16_t)high));
+    if (count >= 8) {
+        vst1q_s16(output, halves.val[0]);
+        output += 8, count -= 8, halves.val[0] = halves.val[1];
+    }
+    if (count >= 8)
+        vst1q_s16(output, halves.val[0]);
+    else
+        NAME(put_some)(output, vreinterpretq_s8_s16(halves.val[0]), count * (int64_t)sizeof *output);
 }
 
 #else
@@ -130,13 +154,10 @@ INLINE int8x16_t NAME(narrow)(const int32x4_t words[4]) {
 
 INLINE void NAME(put)(int8_t *output, int8x16_t bytes, int64_t low, int64_t high, int64_t count) {
     bytes = vminq_s8(vmaxq_s8(bytes, vdupq_n_s8((int8_t)low)), vdupq_n_s8((int8_t)high));
-    if (count >= LANES) {
+    if (count >= LANES)
         vst1q_s8(output, bytes);
-    } else {
-        int8_t some[LANES];
-        vst1q_s8(some, bytes);
-        memcpy(output, some, count);
-    }
+    else
+        NAME(put_some)(output, bytes, count);
 }
 
 #endif
@@ -246,9 +267,10 @@ INLINE int64_t NAME(row)(const int16_t *a, const int16_t *b, int64_t width) {
 INLINE int32x4_t NAME(zero)(void) { return vdupq_n_s32(0); }
 INLINE int32x4_t NAME(add)(int32x4_t a, int32x4_t b) { return vaddq_s32(a, b); }
 
-INLINE void NAME(start)(int32x4_t sums[4], const int32_t *start) {
-    UNROLL for (int i = 0; i < 4; i++) sums[i] = vaddq_s32(sums[i], vld1q_s32(start + 4 * i));
+INLINE void NAME(begin)(int32x4_t sums[4], const int32_t *start) {
+    UNROLL for (int i = 0; i < 4; i++) sums[i] = vld1q_s32(start + 4 * i);
 }
+INLINE void NAME(end)(int32x4_t sums[4], const int32_t *start) { (void)sums, (void)start; }
 
 /* Half of the count away from zero, then truncated: exact in float32 up to 2**16 taps of int8, 2**8 of int16. */
 INLINE int32x4_t NAME(mean)(int32x4_t sum, int32_t taps) {

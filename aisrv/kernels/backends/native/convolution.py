@@ -26,7 +26,7 @@ from aisrv.kernels.backends.native.pictures import (
 from aisrv.kernels.backends.native.rescaling import LANES, is_plain
 from aisrv.kernels.backends.native.steps import Step, aligned, make_step
 from aisrv.kernels.backends.native.sums import Layer, Multipliers, layer_sums
-from aisrv.kernels.backends.native.team import ITEMS_PER_THREAD
+from aisrv.kernels.backends.native.team import shared_items
 from aisrv.kernels.backends.native.tiles import choose_groups, chunk_pixels, shared_chunk
 from aisrv.kernels.params import INT16, Conv2dParams, DepthwiseConv2dParams, FullyConnectedParams
 from aisrv.kernels.windows import conv_spans, overlapping_taps
@@ -115,15 +115,16 @@ def _tiled(
         at += part.nbytes
     packed, order = aligned(np.concatenate(parts)), np.array(table, np.int64)
     chunk = chunk_pixels(groups, pixel_bytes * np.dtype(format_.element).itemsize)
+    work = len(pixels) * weights.size
     if target.threads > 1:
-        chunk = shared_chunk(groups, chunk, len(pixels), ITEMS_PER_THREAD * target.threads)
+        chunk = shared_chunk(groups, chunk, len(pixels), shared_items(work, target.threads))
     ends = [(offset, offset + format_.padded(length)) for offset, length in sums.segments]
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant, target.elements)
     is_int16 = target.elements is INT16
     return make_step(
         "CONVOLUTION_INT16" if is_int16 else "CONVOLUTION",
         "convolution",
-        len(pixels) * weights.size,
+        work,
         (*source.keep_alive, *sums.keep_alive),
         items=-(-len(pixels) // chunk) * len(groups),
         picture=source.picture,

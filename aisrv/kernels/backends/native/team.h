@@ -111,7 +111,7 @@ static void run_phase(run_function run, const void *arguments, int64_t pieces) {
     team.run = run;
     team.arguments = arguments;
     __atomic_store_n(&team.done, 0, __ATOMIC_RELAXED);
-    const uint64_t phase = (team.ticket >> 32) + 1;
+    const uint64_t phase = (__atomic_load_n(&team.ticket, __ATOMIC_RELAXED) >> 32) + 1;
     __atomic_store_n(&team.ticket, phase << 32 | (uint64_t)pieces << 16, __ATOMIC_RELEASE);
     while (help(-1)) {}
     int64_t waits_since = 0;
@@ -129,7 +129,12 @@ static void run_phase(run_function run, const void *arguments, int64_t pieces) {
 /* Run steps in order, on the calling thread and `threads` - 1 helpers at most. */
 EXPORT void aisrv_team_run(int64_t threads, const struct step *steps, int64_t count) {
     const int64_t wanted = smaller(threads - 1, __atomic_load_n(&team.started, __ATOMIC_RELAXED));
-    if (!wanted || __atomic_exchange_n(&team.busy, 1, __ATOMIC_ACQUIRE)) {
+    const uint64_t helpers = ((uint64_t)1 << wanted) - 1;
+    int64_t left = 0;
+    for (int64_t i = 0; i < count; i++) left += steps[i].pieces - 1;
+    /* Nobody is awake, and this is not worth it to wake anybody. */
+    const int is_small = left < WORTH_WAKING && !(helpers & ~__atomic_load_n(&team.asleep, __ATOMIC_RELAXED));
+    if (!wanted || is_small || __atomic_exchange_n(&team.busy, 1, __ATOMIC_ACQUIRE)) {
         aisrv_run(steps, count);
         return;
     }
@@ -140,9 +145,6 @@ EXPORT void aisrv_team_run(int64_t threads, const struct step *steps, int64_t co
     }
     team.rest = 0;
     __atomic_store_n(&team.wanted, wanted, __ATOMIC_RELAXED);
-    const uint64_t helpers = ((uint64_t)1 << wanted) - 1;
-    int64_t left = 0;
-    for (int64_t i = 0; i < count; i++) left += steps[i].pieces - 1;
     for (int64_t i = 0; i < count; left -= steps[i++].pieces - 1) {
         uint64_t asleep = 0;
         if (steps[i].pieces > 1) {

@@ -18,6 +18,11 @@ ITEMS_PER_THREAD: Final = 4
 """So that a thread that comes late leaves more to the others."""
 
 
+def shared_items(work: int, threads: int) -> int:
+    """Items that a step of so many multiply-accumulates is cut into for threads; 0 or 1 where it is not."""
+    return min(ITEMS_PER_THREAD * threads, work // PIECE_WORK)
+
+
 def usable_cores() -> int:
     """Count the cores that this process may use, by its affinity and the quota of its control groups."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -163,7 +163,7 @@ def test_convolutions_of_all_forms_equal_numpys(
     has_ends_alone: bool,
     **options: Any,
 ) -> None:
-    """Layers with a weight of -128 have tiles of their own; a fifth has the least and largest numbers alone."""
+    """Layers with a weight of -128 have tiles of their own; a fifth has the largest numbers alone."""
     if options["padding"] is Padding.VALID:
         reach = [(tap - 1) * options["dilation"] + 1 for tap in taps]
         size = max(size[0], reach[0]), max(size[1], reach[1])

@@ -133,10 +133,10 @@ ALL: Final = (
 """Of every processor."""
 
 LANES: Final = (
+    Mutant("elements.h", "NAME(narrow)(sums[p]), low", "NAME(narrow)(sums[p]), 0", f"{INT16} and depthwise"),
     Mutant("convolution.h", "totals[i] += words[i]", "totals[i] = words[i]", INT16),
     Mutant("convolution.h", "segment + 2 * *piece, pixels", "segment + 2, pixels", INT16),
     Mutant("convolution.h", "weights += 64 * blocks * NAME(PARTS)", "weights += 64 * NAME(PARTS)", INT16),
-    Mutant("convolution.h", "NAME(narrow)(y), step->low", "NAME(narrow)(y), 0", INT16),
     Mutant("elements.h", "NAME(rescale)(b[r], &second)", "NAME(rescale)(b[r], &first)", f"{INT16} and add"),
     Mutant("elements.h", "step->taps + NAME(TAPS) * group", "step->taps", f"{INT16} and depthwise"),
     Mutant(
@@ -149,6 +149,7 @@ LANES: Final = (
 """Of what is written once for the lanes of every target."""
 
 X86: Final = (
+    Mutant("convolution.h", "NAME(narrow)(y), step->low", "NAME(narrow)(y), 0", INT16),
     Mutant(
         AVX2,
         "(int32_t)0x80808080",
@@ -472,10 +473,137 @@ ARM: Final = (
     ),
     Mutant(
         NEON,
-        "memcpy(output, some, (size_t)count * sizeof *output)",
-        "memcpy(output, some, (size_t)count)",
+        "count * (int64_t)sizeof *output",
+        "count",
         f"{INT16} and neon",
     ),
+    Mutant(
+        NEON,
+        "output += 8, count -= 8, halves.val[0] = halves.val[1]",
+        "output += 8, count -= 8",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "place += 8, bytes = vextq_s8(bytes, bytes, 8)",
+        "place += 8",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "place += 4, bytes = vextq_s8(bytes, bytes, 4)",
+        "bytes = vextq_s8(bytes, bytes, 4)",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "memcpy(place, &two, 2)",
+        "memcpy(place, &two, 1)",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "if (count & 1)",
+        "if (count & 16)",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "{ return vld1q_s32(words); }",
+        "{ return vld1q_dup_s32(words); }",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "{ return vld1q_s8(weights); }",
+        "{ return vreinterpretq_s8_s16(vld1q_dup_s16((const int16_t *)weights)); }",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "return vld1q_s16((const int16_t *)weights); }",
+        "return vld1q_dup_s16((const int16_t *)weights); }",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "return vld1q_s16(input);",
+        "return vld1q_dup_s16(input);",
+        f"{INT16} and neon",
+    ),
+    Mutant(
+        NEON,
+        "return vld1q_s8(input);\n}\nINLINE int32x4_t NAME(dot)",
+        "return vld1q_dup_s8(input);\n}\nINLINE int32x4_t NAME(dot)",
+        f"{INT8} and neondot",
+    ),
+    Mutant(
+        NEON,
+        "vdupq_lane_s16(pairs, 1)",
+        "vdupq_lane_s16(pairs, 0)",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vdupq_n_s8((int8_t)low)",
+        "vdupq_n_s8(-128)",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "vdupq_n_s8((int8_t)high)",
+        "vdupq_n_s8(127)",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "memcpy(some, input, count)",
+        "memcpy(some, input, 1)",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "words[1] = vmovl_high_s16(lower)",
+        "words[1] = vmovl_high_s16(upper)",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        NEON,
+        "return vdupq_n_s8(-128);",
+        "return vdupq_n_s8(0);",
+        f"{INT8} and max_pool and neon",
+    ),
+    Mutant(
+        NEON,
+        "return vmaxq_s8(a, b);",
+        "return vminq_s8(a, b);",
+        f"{INT8} and max_pool and neon",
+    ),
+    Mutant(
+        NEON,
+        "return vdupq_n_s32(0);",
+        "return vdupq_n_s32(1);",
+        f"{INT8} and avg_pool and neon",
+    ),
+    Mutant(
+        NEON,
+        "{ return vaddq_s32(a, b); }",
+        "{ return vsubq_s32(a, b); }",
+        f"{INT8} and avg_pool and neon",
+    ),
+    Mutant(
+        NEON,
+        "lanes.right = vnegq_s32(vld1q_s32(rescaling + 3 * LANES))",
+        "lanes.right = vnegq_s32(vld1q_dup_s32(rescaling + 3 * LANES))",
+        f"{INT8} and neon",
+    ),
+    Mutant(
+        "convolution.h",
+        "NAME(put)(output, narrowed, low, high, count)",
+        "NAME(put)(output, narrowed, 0, high, count)",
+        INT16,
+    ),
+    Mutant("convolution.h", "int i = b * NAME(REGISTERS) + r", "int i = r", f"{INT8} and conv"),
     Mutant(
         NEON,
         "memcpy(some, input, (size_t)count * sizeof *input)",
@@ -520,8 +648,8 @@ ARM: Final = (
     ),
     Mutant(
         NEON,
-        "vaddq_s32(sums[i], vld1q_s32(start + 4 * i))",
-        "sums[i]",
+        "sums[i] = vld1q_s32(start + 4 * i)",
+        "sums[i] = vdupq_n_s32(0)",
         f"{INT16} and depthwise and neon",
     ),
     Mutant(

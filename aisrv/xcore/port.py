@@ -183,9 +183,9 @@ class Port(PortSettings):
         now, registers = self._now(), self._registers
         if (taken := registers.available(now)) is not None:
             return taken.value
-        if entries is not None and not registers.is_output:
-            registers.set_count(entries, now)
         with self._wait(verb):
+            if entries is not None and not registers.is_output:
+                registers.set_count(entries, now)
             registers.begin_wait(now)
             while True:
                 now = self._now()
@@ -265,6 +265,7 @@ class Port(PortSettings):
         now = self._now()
         self._advance(now)
         self._registers.clear(now)
+        self._look_again()
 
     def _entries(self, verb: str, bits: int) -> int:
         width = self._registers.transfer_width
@@ -344,7 +345,12 @@ class Port(PortSettings):
         return _Waiting(self, verb)
 
     def waits_in(self, verb: str | None) -> None:
-        """Note the verb that a core waits in; None where it does no more."""
+        """Note the verb that a core waits in; None where it does no more.
+
+        A callback may use the port in which its core waits below, but not wait as well.
+        """
+        if verb is not None and self._verb is not None:
+            self._refuse_use(f"{verb} on {self.name}")
         self._verb = verb
         if verb is None:
             self._stop_waiting()

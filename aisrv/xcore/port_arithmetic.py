@@ -117,7 +117,10 @@ class ArithmeticRegisters(Registers):
             return None
         sampled = self.clock.sampled(now)
         found = self._in.available(sampled)
-        return None if found is None else self._take(found, sampled)
+        if found is None:
+            return None
+        self._since = sampled  # for a core that waits on, below the callback that takes this
+        return self._take(found, sampled)
 
     def begin_wait(self, now: int) -> None:
         """Have a core wait for a word from now on; an output turns round as soon as all is out."""
@@ -166,7 +169,8 @@ class ArithmeticRegisters(Registers):
 
     def end(self, now: int) -> int:
         """Have what is left input by itself, and return the samples that are left."""
-        return self._in.end(self.clock.sampled(now), self.clock.counter(self.clock.fallen(now)))
+        self._since = sampled = self.clock.sampled(now)
+        return self._in.end(sampled, self.clock.counter(self.clock.fallen(now)))
 
     # Settings.
 
@@ -176,7 +180,8 @@ class ArithmeticRegisters(Registers):
             self._out.clear(self.clock.fallen(now))
             self._lay()
         else:
-            self._in.clear(self.clock.sampled(now))
+            self._since = sampled = self.clock.sampled(now)
+            self._in.clear(sampled)
 
     def set_time(self, time: int, now: int) -> None:
         """Load or take the next word as the counter is `time`."""

@@ -1,6 +1,7 @@
 """The clock as a port sees it: its edges by number, its counter, and when it samples."""
 
 from aisrv.xcore.clockblock import ClockBlock
+from aisrv.xcore.pin import HIGH
 
 COUNTER_MASK = 0xFFFF
 
@@ -8,13 +9,14 @@ COUNTER_MASK = 0xFFFF
 class PortClock:
     """The edges of a port's clock block; falling edge `base` is 0 in the port's counter of 16 bits."""
 
-    __slots__ = ("base", "block", "samples_falling")
+    __slots__ = ("_ready_before", "base", "block", "samples_falling")
 
     def __init__(self, block: ClockBlock) -> None:
         self.block = block
         self.base = 0
         self.samples_falling = False
         """Whether the port samples at falling edges, and not at rising ones."""
+        self._ready_before = True
 
     def fallen(self, tick: int) -> int:
         """Count the falling edges up to a tick."""
@@ -49,6 +51,20 @@ class PortClock:
     def samples_before(self, falling: int) -> int:
         """Count the sampling edges that come before a falling edge."""
         return falling - 1 if self.samples_falling else falling - self.block.edges.lag
+
+    def ready_at(self, tick: int) -> bool:
+        """Return the ready signal at the end of a tick; high where the block has none."""
+        gate = self.block.ready_source
+        return gate is None or (gate.pins[0].value(tick) == HIGH) != gate.is_inverted
+
+    def last_ready(self, sampled: int) -> bool:
+        """Return the ready signal as read at a sampling edge; of edge 0 what was read of the clock before."""
+        tick = self.sample_tick(sampled) if sampled else None
+        return self._ready_before if tick is None else self.ready_at(tick - 1)
+
+    def note_ready(self, now: int) -> None:
+        """Keep what was read last, as the clock is about to be another one."""
+        self._ready_before = self.last_ready(self.sampled(now))
 
     def samples_first(self, sample: int, falling: int) -> bool:
         """Whether a sampling edge comes before a falling one that is in the same tick."""

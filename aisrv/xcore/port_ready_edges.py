@@ -3,7 +3,6 @@
 import copy
 from typing import Final
 
-from aisrv.xcore.pin import HIGH
 from aisrv.xcore.port_pins import PortPins
 from aisrv.xcore.port_ready import ReadyRules, State
 from aisrv.xcore.port_registers import Gate
@@ -25,14 +24,12 @@ class ReadyEdges:
         return self._clock.block.ready_source if self._rules.use.ready_in else None
 
     def _gate_at(self, tick: int) -> bool:
-        """Return the ready signal that is read, as it is at the end of a tick; high where there is none."""
-        gate = self.gate
-        return gate is None or (gate.pins[0].value(tick) == HIGH) != gate.is_inverted
+        """Return the ready signal that is read, as it is at the end of a tick; high where none is."""
+        return not self._rules.use.ready_in or self._clock.ready_at(tick)
 
     def read_last_ready(self, state: State) -> None:
         """Read the ready signal as of the last sampling edge, as it is used from now on."""
-        tick = self._clock.sample_tick(state.sampled) if state.sampled else None
-        state.ready_in = tick is not None and self._gate_at(tick - 1)
+        state.ready_in = not self._rules.use.ready_in or self._clock.last_ready(state.sampled)
 
     def next_edge(self, state: State) -> int | None:
         """Return the tick of the next edge; None where none is known."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from aisrv.xcore.clock_edges import ClockEdges
 from aisrv.xcore.clockblock import ClockBlock
-from aisrv.xcore.core import Core, check_tile, current_core
+from aisrv.xcore.core import Core, InterruptCore, check_tile, current_core
 from aisrv.xcore.pin import Pin, Pull
 from aisrv.xcore.port_arithmetic import ArithmeticRegisters
 from aisrv.xcore.port_clock import PortClock
@@ -400,6 +400,7 @@ class PortSettings:
     def clock_ends(self, now: int) -> None:
         """Take what the clock has done so far, as its edges are about to be others."""
         self._registers.read_pins(now)
+        self._clock.note_ready(now)
         self._ended = (self._clock.fallen(now), self._clock.sampled(now))
 
     def clock_begins(self, now: int, *, counters: bool) -> None:
@@ -491,9 +492,10 @@ class PortSettings:
             check_tile(self.tile, place)
         if enabled and not self._enabled:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, which is not enabled", place)
-        if self._verb is not None:
-            by = name_of(self._parking.user)
-            raise Trap(TrapKind.RESOURCE_DEP, f"{place} while {by} is in {self._verb} on it", place)
+        if self._verb is not None and not (
+            isinstance(core, InterruptCore) and core.below is self._parking.user
+        ):
+            self._refuse_use(place)
         if self._listener is not None and verb in _INPUTS:
             by, using = self._listener.user_name, self._listener.use
             raise Trap(TrapKind.RESOURCE_DEP, f"{place} while {by} is in {using} on it", place)
@@ -501,6 +503,10 @@ class PortSettings:
         if changed:
             for pin in self.pins:
                 pin.user_changed(self)
+
+    def _refuse_use(self, place: str) -> None:
+        by = name_of(self._parking.user)
+        raise Trap(TrapKind.RESOURCE_DEP, f"{place} while {by} is in {self._verb} on it", place)
 
     def _refuse(self, verb: str, reason: str) -> None:
         place = f"{verb} on {self.name}"

@@ -6,6 +6,12 @@ from functools import partial
 import pytest
 import trio
 
+from aisrv.xcore.interrupts import (
+    enable_trigger,
+    interrupt_permitted,
+    interrupt_unmask_all,
+    setup_interrupt_callback,
+)
 from aisrv.xcore.lib_xcore import par
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.pin import Pull
@@ -843,3 +849,63 @@ async def test_a_condition_that_is_changed_while_a_select_waits_counts() -> None
         p.set_trigger_in_equal(0)
         await p.pins[0].until(60)
         assert ended == [50, 49]
+
+
+class Peripheral:
+    """Drives pins from outside."""
+
+    name = "peripheral"
+
+
+@simulated
+async def test_a_callback_may_use_the_port_that_its_core_waits_for_below() -> None:
+    async with open_node(on_trap="halt") as node:
+        tile = node.tiles[0]
+        clock = block(tile, 5)
+        data, wake = enabled(tile, "1A", clock, buffered=8), enabled(tile, "1B")
+        data.pins[0].drive_run([1, 0, 1, 1, 0, 1, 1, 1], 0, 10, Peripheral())
+        wake.pins[0].drive_run([0, 1], 0, 42, Peripheral())
+        got: list[object] = []
+
+        async def isr() -> None:
+            wake.set_trigger_in_equal(0)
+            got.append(await data.force_input())
+            data.clear_buffer()
+
+        async def main() -> None:
+            wake.set_trigger_in_equal(1)
+            setup_interrupt_callback(wake, isr)
+            enable_trigger(wake)
+            await interrupt_unmask_all()
+            clock.start()
+            got.append((await data.in_(), node.clock.ticks()))
+
+        tile.start(interrupt_permitted(main))
+        await trio.sleep(0.00001)
+    # Samples at 5, 15, 25 and 35 until the callback, then eight of them from 45 on.
+    assert got == [(4, 0b1101 << 4), (0b11111110, 115)]
+
+
+@simulated
+async def test_a_callback_cannot_wait_for_the_port_that_its_core_waits_for() -> None:
+    async with open_node(on_trap="halt") as node:
+        tile = node.tiles[0]
+        data, wake = enabled(tile, "1A"), enabled(tile, "1B")
+        wake.pins[0].drive_run([0, 1], 0, 42, Peripheral())
+
+        async def isr() -> None:
+            await data.in_when_pinseq(1)
+
+        async def main() -> None:
+            wake.set_trigger_in_equal(1)
+            setup_interrupt_callback(wake, isr)
+            enable_trigger(wake)
+            await interrupt_unmask_all()
+            await data.in_when_pinseq(1)
+
+        tile.start(interrupt_permitted(main))
+        await trio.sleep(0.00001)
+        (core,) = tile.cores
+        assert core.trap is not None
+        assert core.trap.kind is TrapKind.RESOURCE_DEP
+        assert core.trap.reason == "in on port 1A while tile 0 core 0 (main) is in in on it"

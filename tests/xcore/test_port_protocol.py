@@ -207,8 +207,8 @@ async def test_an_output_that_samples_at_falling_edges_reads_its_ready_signal_th
             await source.out(0)
             await source.sync()
             seen.append(await _see(valid, p))
-        # What was read at one falling edge counts for the next one.
-        assert seen == [(0, 0), (1, 0xF5), (1, 0xC1), (0, 0xC1), (1, 0xA8)]
+        # What was read at one falling edge counts for the next one, and 1 before the first.
+        assert seen == [(0, 0xF5), (1, 0xC1), (1, 0xA8), (0, 0xA8), (1, 0x52)]
 
 
 def _refusals(tile: Tile, clock: ClockBlock, other: Port) -> list[tuple[str, object]]:

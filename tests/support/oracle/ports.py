@@ -153,7 +153,7 @@ class EdgePort:
         self.flip = int(program.inverted)
         self.ready_mode = program.ready
         self.ready = False  # the ready signal that is driven
-        self.open = False  # the one that was read last
+        self.open = True  # the one that was read last
         self.output = False
         self.counter = 0
         self.timestamp = 0

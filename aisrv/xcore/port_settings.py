@@ -24,6 +24,7 @@ from aisrv.xcore.traps import Trap, TrapKind
 if TYPE_CHECKING:
     from aisrv.xcore.listener import Listener
 
+MOST_PIN_DELAY: Final = 5
 TRANSFER_WIDTHS: Final = (8, 32)
 _INPUTS: Final = frozenset(("in", "inpw", "select"))
 """Verbs that trap while a select or an interrupt has the port: what they would take is for that."""
@@ -381,6 +382,12 @@ class PortSettings:
             self._pull = pull
             for pin in self.pins:
                 pin.set_port_pull(self, pull)
+
+    def set_pin_delay(self, clocks: int) -> None:
+        """Delay what it reads by 0 to 5 clocks of the core: less than a tick, so nothing changes here."""
+        self._operate("setc")
+        if not 0 <= clocks <= MOST_PIN_DELAY:
+            self._refuse("setc", f"has no pin delay of {clocks}")
 
     def check_source(self, block: ClockBlock, verb: str) -> None:
         """Trap where the pin of the port cannot clock a block, or be its ready signal."""

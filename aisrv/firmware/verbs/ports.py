@@ -17,6 +17,11 @@ _DRIVES: Final[Mapping[int, Callable[[Port], None]]] = {
 """Words of `port_write_control_word`: XS1_SETC_DRIVE_DRIVE, _PULL_DOWN, _PULL_UP."""
 
 
+_PIN_DELAY: Final = 0x7007
+"""The word for a pin delay of 0; that of n has n from bit 3 on."""
+_DELAY_BITS: Final = 7 << 3
+
+
 def _sets(setting: Callable[[Port], None]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
         setting(tile.port(request.a, request.verb))
@@ -86,6 +91,9 @@ async def _set_out_ready(tile: ProgramTile, request: Request) -> Answer:
 
 async def _write_control_word(tile: ProgramTile, request: Request) -> Answer:
     port = tile.port(request.a, request.verb)
+    if request.b & ~_DELAY_BITS == _PIN_DELAY:
+        port.set_pin_delay((request.b & _DELAY_BITS) >> 3)
+        return DONE
     if (setting := _DRIVES.get(request.b)) is None:
         place = f"setc on {port.name}"
         reason = f"{place}: there is no control word 0x{request.b:x} here"

@@ -372,6 +372,7 @@ TRAPS = {
     "clock_start(0x206)": r"setc on clock block 0x206, which is not enabled",
     "clock_enable(0x706)": r"clock_enable on 0x706: ",
     "port_enable(XS1_PORT_4A); port_set_invert(XS1_PORT_4A)": "has 4 bits and cannot be inverted",
+    "port_enable(XS1_PORT_1A); port_write_control_word(XS1_PORT_1A, 0x7037)": "which has no pin delay of 6",
     "port_enable(XS1_PORT_4A); port_write_control_word(XS1_PORT_4A, 0x33)": "no control word 0x33",
     "port_enable(XS1_PORT_1A); port_set_ready_strobed(XS1_PORT_1A)": "which is not buffered",
     "port_start_buffered(XS1_PORT_1A, 8); port_set_slave(XS1_PORT_1A)": "which is not strobed",
@@ -414,6 +415,17 @@ def test_a_core_has_a_mode(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     """
     assert run_c(tmp_path, text) == 0
     assert printed(capfd) == [0x480, 0x400]
+
+
+def test_delays_of_pins_are_taken(tmp_path: Path) -> None:
+    text = """
+        int main(void) {
+            port_enable(XS1_PORT_1A);
+            for (int n = 0; n < 6; n++) port_write_control_word(XS1_PORT_1A, 0x7007 | n << 3);
+            return port_peek(XS1_PORT_1A);
+        }
+    """
+    assert run_c(tmp_path, text, outside=[drives("1A", (0, 1))]) == 1
 
 
 def test_handshaken_ports_pass_words(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

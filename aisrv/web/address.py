@@ -1,6 +1,5 @@
 """Where the page is, and the token that opens it."""
 
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -31,6 +30,8 @@ class PageAddress:
 def page_token(path: Path | None) -> str:
     """Return the token of a file, or a new one. Raises click.UsageError for a file that has none."""
     if path is None:
+        import secrets  # most devices have no page
+
         return secrets.token_urlsafe(TOKEN_BYTES)
     text = read_regular(path, LONGEST_TOKEN).decode("ascii", "replace").strip()
     if not text or not all(33 <= ord(each) < 127 for each in text):

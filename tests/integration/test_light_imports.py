@@ -46,6 +46,7 @@ def test_a_program_runs_beside_a_device_without_what_the_device_does_not_have() 
         "aisrv.inference.placement",
         "aisrv.inference.process.isolation",
         "aisrv.inference.timings.estimation",
+        "aisrv.inference.timings.published",
         "aisrv.model.arena_plan",
         "aisrv.monitor",
         "aisrv.model.relocatable",

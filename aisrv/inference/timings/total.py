@@ -1,7 +1,7 @@
 """The time of a whole inference, with its band."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -10,8 +10,10 @@ from aisrv.inference.timings.cost import Basis
 from aisrv.inference.timings.device_model import DeviceModel, Memory, OperatorTime
 from aisrv.inference.timings.generation import FileGeneration, Generation, generation_of
 from aisrv.inference.timings.laws import Form
-from aisrv.inference.timings.published import Published, published_of
 from aisrv.model import Model
+
+if TYPE_CHECKING:
+    from aisrv.inference.timings.published import Published
 
 ABOVE_PUBLISHED: Final = 1.005
 """Factor that a network may take above the largest published total of it."""
@@ -24,7 +26,7 @@ class Total(Struct, frozen=True):
     low: int
     high: int
     tick_mhz: float = 100.0
-    published: tuple[Published, ...] = ()
+    published: "tuple[Published, ...]" = ()
     """Published totals of the same network on such a device."""
 
     @property
@@ -73,6 +75,8 @@ def total_of(
     """Return the time of an inference of a model; a published total of it bounds the band."""
     total = sum_of(times, device.tick_mhz)
     file = file or generation_of(model, device.generation)
+    from aisrv.inference.timings.published import published_of  # a device without a model does not need it
+
     published = published_of(model, device, file)
     if not published:
         return total

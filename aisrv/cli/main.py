@@ -89,6 +89,7 @@ def main() -> None:
       aisrv evaluate net.tflite photos/   how right it is on a data set, and where not
       aisrv sweep sweep.toml              the smallest board that is fast and right enough
       aisrv boards camera                 what is on a board, as a drawing
+      aisrv firmware run main.c           run firmware in C, without a chip
       sudo aisrv attach                   plug a device into this machine's kernel
 
     The host tool `aisrv-host` talks to the device; see `aisrv-host --help`.

@@ -12,6 +12,7 @@ import trio.testing
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
+from aisrv.xcore.clock_edges import ClockEdges
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.port import Port
 from aisrv.xcore.wire import Wire
@@ -76,6 +77,22 @@ async def _across(node: Node) -> None:
     node.tiles[0].start(_receive, target)
 
 
+class _Oscillator:
+    name = "an oscillator"
+
+
+async def _from_pin(node: Node) -> None:
+    tile = node.tiles[0]
+    source, port, block = tile.port("1B"), tile.port("1A"), tile.allocate_clock_block()
+    source.enable()
+    source.pins[0].drive_clock(ClockEdges(0, 4), _Oscillator())
+    block.set_source_port(source)
+    port.start_buffered(32)
+    port.set_clock(block)
+    block.start()
+    tile.start(_receive, port)
+
+
 async def _unbuffered(node: Node) -> None:
     node.tiles[0].start(_send, _port(node, "1A", 0, 2), 1)
 
@@ -100,6 +117,7 @@ def run() -> list[Row]:
         "output": _output,
         "input": _input,
         "across a wire": _across,
+        "input, clocked by a pin": _from_pin,
         "unbuffered": _unbuffered,
         "channel": _channel,
     }
@@ -109,7 +127,7 @@ def run() -> list[Row]:
             best[name] = min(best[name], _seconds(program))
     rows = [
         Row(f"words of 32 bits, 25 MHz, {name}", WORDS * 32 / best[name], "bit times/s")
-        for name in ("output", "input", "across a wire")
+        for name in ("output", "input", "across a wire", "input, clocked by a pin")
     ]
     rows.append(Row("unbuffered outputs of 1 bit", WORDS / best["unbuffered"], "operations/s"))
     rows.append(

@@ -21,6 +21,7 @@ class PeripheralKind(enum.Enum):
     I2S_SOURCE = "i2s-source"
     I2S_SINK = "i2s-sink"
     I2S_CLOCK = "i2s-clock"
+    PARALLEL_CAMERA = "parallel-camera"
     BUTTON = "button"
     LED = "led"
 
@@ -36,6 +37,7 @@ class KindFacts(Struct, frozen=True):
 
 _SPI: Final = ("cs", "clk", "mosi", "miso")
 _I2S: Final = ("bclk", "lrclk", "data")
+_CAMERA: Final = (*(f"d{bit}" for bit in range(8)), "pclk", "hsync", "vsync")
 
 KINDS: Final[Mapping[PeripheralKind, KindFacts]] = MappingProxyType(
     {
@@ -49,6 +51,7 @@ KINDS: Final[Mapping[PeripheralKind, KindFacts]] = MappingProxyType(
         PeripheralKind.I2S_SOURCE: KindFacts(_I2S, ("input",), ("input",)),
         PeripheralKind.I2S_SINK: KindFacts(_I2S, ("output", "width", "rate"), ("output",)),
         PeripheralKind.I2S_CLOCK: KindFacts(("bclk", "lrclk"), ("rate", "slot")),
+        PeripheralKind.PARALLEL_CAMERA: KindFacts(_CAMERA, ("source", "clock"), ("source",)),
         PeripheralKind.BUTTON: KindFacts(("pin",), ("active", "presses", "hold", "bounces")),
         PeripheralKind.LED: KindFacts(("pin",), ("active",)),
     }
@@ -77,7 +80,7 @@ class PeripheralSpec:
     answer: str | None = None
     """Bytes with which an SPI target answers each transaction, in hexadecimal. Default: zeros."""
     clock: int | None = None
-    """Clock of an SPI controller, in Hz. Default: `10000000`."""
+    """Clock of an SPI controller, or of a camera's pixels, in Hz. Default: `10000000`."""
     send: str | None = None
     """Bytes that an SPI controller sends, in hexadecimal, a transaction. Default: none."""
     every: float | None = None
@@ -100,6 +103,8 @@ class PeripheralSpec:
     """Frames a second of an I2S clock, and in the WAV file of a sink. Default: `48000`."""
     slot: int | None = None
     """Bits of a slot of an I2S clock. Default: `32`."""
+    source: str | None = None
+    """Frames of a camera: a source, as that of `[sensor]`, with its size."""
     active: str | None = None
     """Level of a pressed button or a lit LED: low or high. Default: a button's is low, an LED's high."""
     presses: tuple[float, ...] | None = None
@@ -109,7 +114,7 @@ class PeripheralSpec:
     bounces: tuple[int, ...] | None = None
     """Ticks of contact and gap in turn before a button's contact stays. Default: none."""
     folder: Path | None = field(default=None, compare=False)
-    """Folder in which the module of its registers is looked for first."""
+    """Folder in which the module of its registers is looked for first, and the files of its source."""
     origin: str = field(default="", compare=False)
     """Place of the table, for messages: `board.toml:9: peripherals[0]`."""
 

@@ -250,6 +250,7 @@ class _Peripheral(Table, frozen=True):
     width: Integer | None = None
     rate: Integer | None = None
     slot: Integer | None = None
+    source: str | None = None
     active: str | None = None
     presses: tuple[Number, ...] | None = None
     hold: Number | None = None

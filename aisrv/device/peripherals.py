@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from aisrv.board import Board, BoardError, PeripheralKind, PeripheralSpec
 from aisrv.board.pin_specs import signals_of
+from aisrv.device.camera_frames import CameraFrames
 from aisrv.device.own_registers import OwnRegisters
 from aisrv.values.regular_file import read_regular
 from aisrv.xcore.clock import TICKS_PER_SECOND
@@ -25,6 +26,7 @@ from phy.pins.i2s_format import I2sPins, Sound, SoundError, read_wav, write_wav
 from phy.pins.i2s_sink import I2sSink
 from phy.pins.i2s_source import I2sSource
 from phy.pins.led import Led
+from phy.pins.parallel_camera import BITS, CameraPins, ParallelCamera
 from phy.pins.spi_controller import SpiController
 from phy.pins.spi_mode import MODES
 from phy.pins.spi_port import SpiPortAnswerer
@@ -72,6 +74,8 @@ class BoardPins(Struct, frozen=True):
     """The file of each UART that has one."""
     registers: Mapping[str, I2cDevice]
     """The user's own registers of each I2C target that has some."""
+    frames: Mapping[str, CameraFrames]
+    """The frames of each camera."""
     recording: Path | None = None
     """Where the levels of all pins are recorded, from the node's start on."""
 
@@ -89,9 +93,12 @@ class BoardPins(Struct, frozen=True):
         inputs: dict[str, bytes | Sound] = {}
         outputs: dict[str, UartFile] = {}
         registers: dict[str, I2cDevice] = {}
+        frames: dict[str, CameraFrames] = {}
         for number, spec in enumerate(board.peripherals):
             if ":" in (spec.registers or ""):
                 registers[spec.name] = OwnRegisters.load(number, spec)
+            if spec.source is not None:
+                frames[spec.name] = CameraFrames.load(number, spec)
             try:
                 if spec.input is not None:
                     is_sound = spec.kind is PeripheralKind.I2S_SOURCE
@@ -103,7 +110,7 @@ class BoardPins(Struct, frozen=True):
                 raise BoardError(
                     f"{spec.origin or spec.name}: {error}", "peripherals", number, "input"
                 ) from None
-        return cls(board, stimuli, inputs, outputs, registers, recording)
+        return cls(board, stimuli, inputs, outputs, registers, frames, recording)
 
     def names(self, node: Node) -> dict[str, Pin]:
         """Return the pin of each signal, as `sensor.scl`."""
@@ -135,6 +142,7 @@ class BoardPins(Struct, frozen=True):
                             self.inputs.get(spec.name, b""),
                             self.outputs,
                             self.registers,
+                            self.frames,
                             parts,
                             ends,
                         )
@@ -171,6 +179,7 @@ class _Place(Struct, frozen=True):
     input: bytes | Sound
     outputs: Mapping[str, UartFile]
     registers: Mapping[str, I2cDevice]
+    frames: Mapping[str, CameraFrames]
     parts: DeviceParts
     ends: ExitStack
     """Runs what is to be done once the peripherals have ended."""
@@ -286,6 +295,13 @@ def _i2s_clock(place: _Place) -> Peripheral:
     return I2sClock(spec.name, pins["bclk"], pins["lrclk"], rate=spec.rate or 48_000, slot=spec.slot or 32)
 
 
+def _parallel_camera(place: _Place) -> Peripheral:
+    spec, pins = place.spec, place.pins
+    data = tuple(pins[f"d{bit}"] for bit in range(BITS))
+    wired = CameraPins(data, pins["pclk"], pins["hsync"], pins["vsync"])
+    return ParallelCamera(spec.name, wired, place.frames[spec.name], clock=spec.clock or 10_000_000)
+
+
 def _button(place: _Place) -> Peripheral:
     spec = place.spec
     return Button(
@@ -314,6 +330,7 @@ _BUILDERS: Final[Mapping[PeripheralKind, Callable[[_Place], Peripheral]]] = Mapp
         PeripheralKind.I2S_SOURCE: _i2s_source,
         PeripheralKind.I2S_SINK: _i2s_sink,
         PeripheralKind.I2S_CLOCK: _i2s_clock,
+        PeripheralKind.PARALLEL_CAMERA: _parallel_camera,
         PeripheralKind.BUTTON: _button,
         PeripheralKind.LED: _led,
     }

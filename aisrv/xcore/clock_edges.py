@@ -59,6 +59,10 @@ class ClockEdges(Struct, frozen=True):
         fell = self.falling(fallen) if fallen else self.origin
         return max(fell, self.rising(risen)) if risen else fell
 
+    def periodic(self) -> tuple["ClockEdges", bool, int]:
+        """Return itself, as all its edges are its own."""
+        return self, False, self.origin
+
     def falling_ticks(self, first: int, end: int) -> Sequence[int]:
         """Return the ticks of falling edges from `first` up to `end`, without it."""
         if self.denominator == 1:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from aisrv.xcore.clock_edges import ClockEdges
 from aisrv.xcore.core import Core, check_tile, current_core
-from aisrv.xcore.edges import DividedEdges, Edges, LaterEdges, NoEdges, PinEdges
+from aisrv.xcore.edges import DividedEdges, Edges, NoEdges, PinEdges
 from aisrv.xcore.pin import Pin
 from aisrv.xcore.port_map import CLOCK_BLOCK_TYPE
 from aisrv.xcore.runtime import Runtime
@@ -123,13 +123,9 @@ class ClockBlock:
             edges = self._periodic(now)
         else:
             pin, inverted = self._source.pins[0], self._source.is_inverted
-            driven = pin.clock_driven(now)
-            if driven is not None and not self._divide and driven[0].next_change(now) is None:
-                edges = LaterEdges(driven[0], now)
-            else:
-                read = PinEdges(pin, now, inverted=inverted)
-                edges = DividedEdges(read, self._divide) if self._divide else read
-                self._listen(read)
+            read = PinEdges(pin, now, inverted=inverted)
+            edges = DividedEdges(read, self._divide) if self._divide else read
+            self._listen(read)
         self._run_on(edges, now, counters=True)
 
     def stop(self) -> None:
@@ -196,6 +192,14 @@ class ClockBlock:
             self._read.changed_from(tick)
             for port in self.ports:
                 port.edges_changed(tick)
+
+    def source_inverted(self, port: ClockedPort) -> None:
+        """Follow a port that reads the opposite from now on, where that is its source."""
+        if self._read is not None and self._source is port:
+            now = self._now()
+            self._read.invert(now)
+            for each in self.ports:
+                each.edges_changed(now)
 
     # Inside.
 

@@ -21,7 +21,7 @@ class Driver(Protocol):
 class Driven:
     """A sorted list of changes, and a periodic clock after it where the driver drives one."""
 
-    __slots__ = ("_clock", "_inverted", "_levels", "_ticks", "driver", "is_weak", "kept_since")
+    __slots__ = ("_clock", "_inverted", "_levels", "_since", "_ticks", "driver", "is_weak", "kept_since")
 
     def __init__(self, driver: Driver) -> None:
         self.driver: Final = driver
@@ -30,6 +30,7 @@ class Driven:
         self._ticks: list[int] = []
         self._levels: list[int] = []
         self._clock: ClockEdges | None = None
+        self._since = 0
         self._inverted = False
         self.kept_since: int | None = None
         """Tick from which on somebody wants the past; None where nobody does."""
@@ -45,7 +46,7 @@ class Driven:
     def level(self, tick: int) -> int:
         """Return the level at the end of a tick."""
         clock = self._clock
-        if clock is not None and tick >= clock.origin:
+        if clock is not None and tick >= self._since:
             return clock.level(tick) ^ self._inverted
         ticks = self._ticks
         if not ticks or tick < ticks[0]:
@@ -57,7 +58,7 @@ class Driven:
     def put(self, tick: int, level: int) -> None:
         """Have a level from a tick on, to the next change that there is."""
         clock = self._clock
-        if clock is not None and tick >= clock.origin:
+        if clock is not None and tick >= self._since:
             self.cut(tick - 1)
         ticks = self._ticks
         if not ticks or tick > ticks[-1]:
@@ -80,29 +81,30 @@ class Driven:
         for tick, level in zip(ticks, levels, strict=True):
             self.put(tick, level)
 
-    def put_clock(self, edges: ClockEdges, *, inverted: bool) -> None:
-        """Have a periodic clock from its origin on, in place of what is there."""
-        self.cut(edges.origin - 1)
-        self._clock, self._inverted = edges, inverted
+    def put_clock(self, edges: ClockEdges, since: int, *, inverted: bool) -> None:
+        """Have a periodic clock from a tick on, in place of what is there."""
+        self.cut(since - 1)
+        self._clock, self._since, self._inverted = edges, since, inverted
 
     def clock_at(self, tick: int) -> tuple[ClockEdges, bool] | None:
         """Return the periodic clock that drives from a tick on, and whether it is inverted."""
         clock = self._clock
-        return None if clock is None or tick < clock.origin else (clock, self._inverted)
+        return None if clock is None or tick < self._since else (clock, self._inverted)
 
     def cut(self, tick: int) -> bool:
         """Forget what is later than a tick, and return whether anything was."""
         clock = self._clock
         if clock is not None:
             self._clock = None
-            if tick < clock.origin:
+            begin = self._since
+            if tick < begin:
                 self.cut(tick)
                 return True
-            self.put(clock.origin, int(self._inverted))
+            self.put(begin, clock.level(begin) ^ self._inverted)
             since = clock.last_change(tick)  # from there on somebody waits for the next one
             if self.kept_since is not None:
-                since = min(since, max(self.kept_since, clock.origin + 1))
-            edge: int | None = since - 1
+                since = min(since, self.kept_since)
+            edge: int | None = max(since - 1, begin)
             while (edge := None if edge is None else clock.next_change(edge)) is not None and edge < tick:
                 self.put(edge, clock.level(edge) ^ self._inverted)
             self.put(tick, clock.level(tick) ^ self._inverted)
@@ -121,7 +123,7 @@ class Driven:
         clock = self._clock
         if clock is None:
             return None
-        return clock.origin if tick < clock.origin else clock.next_change(tick)
+        return self._since if tick < self._since else clock.next_change(tick)
 
     def drop_before(self, tick: int) -> None:
         """Forget changes before a tick but the last of them."""

@@ -143,10 +143,14 @@ class Pin:
         self._of(driver).put_all(ticks, levels)
         self._laid_down(ticks[0], self.runtime.clock.ticks())
 
-    def drive_clock(self, edges: ClockEdges, driver: Driver, *, inverted: bool = False) -> None:
-        """Drive a periodic clock from its origin on, until the driver drives something else."""
-        self._of(driver).put_clock(edges, inverted=inverted)
-        self._laid_down(edges.origin, self.runtime.clock.ticks())
+    def drive_clock(
+        self, edges: ClockEdges, driver: Driver, *, inverted: bool = False, since: int | None = None
+    ) -> None:
+        """Drive a periodic clock from a tick on, by default its origin, until the driver drives otherwise."""
+        if since is None:
+            since = edges.origin
+        self._of(driver).put_clock(edges, since, inverted=inverted)
+        self._laid_down(since, self.runtime.clock.ticks())
 
     def clock_driven(self, tick: int) -> tuple[ClockEdges, bool] | None:
         """Return the periodic clock that alone drives the pin from a tick on, and whether it is inverted."""

@@ -58,10 +58,10 @@ class PortPins:
         for bit, pin in self._driven:
             pin.drive_at(ticks, [value >> bit & 1 for value in values], self._driver)
 
-    def drive_clock(self, edges: ClockEdges) -> None:
-        """Drive a periodic clock from its origin on."""
+    def drive_clock(self, edges: ClockEdges, since: int | None = None, *, inverted: bool = False) -> None:
+        """Drive a periodic clock from a tick on, by default its origin."""
         for _, pin in self._driven:
-            pin.drive_clock(edges, self._driver, inverted=self.inverted)
+            pin.drive_clock(edges, self._driver, inverted=self.inverted ^ inverted, since=since)
 
     def release(self, tick: int) -> None:
         """Drive no more from a tick on."""

@@ -64,6 +64,9 @@ class PortOwner(Protocol):
     def enabled_changed(self, changed: "PortSettings", now: int) -> None:
         """Called as a port was enabled or disabled."""
 
+    def source_inverted(self, port: "PortSettings") -> None:
+        """Called as a port, which may clock a block, reads the opposite from now on."""
+
 
 class PortSettings:
     """A port without the verbs that input and output.
@@ -235,6 +238,7 @@ class PortSettings:
         self.pins[0].settle(now)
         self._pins.inverted = inverted
         self._lay_anew(now)
+        self._ports.source_inverted(self)
         self.pins[0].tell_anew()
 
     def set_sample_falling_edge(self) -> None:
@@ -462,17 +466,21 @@ class PortSettings:
         if isinstance(edges, ClockEdges):
             pins.drive_clock(edges)
             return
+        periodic = edges.periodic()
         fallen, risen = edges.falling_until(now), edges.rising_until(now)
         ticks, levels = [now], [edges.lag + risen - fallen]
         while True:
             level = 1 - levels[-1]
             tick = edges.rising(risen + 1) if level else edges.falling(fallen + 1)
-            if tick is None:
+            if tick is None or (periodic is not None and tick > periodic[2]):
                 break
             risen, fallen = risen + level, fallen + 1 - level
             ticks.append(tick)
             levels.append(level)
         pins.drive(ticks, levels)
+        if periodic is not None:
+            clock, inverted, since = periodic
+            pins.drive_clock(clock, max(since, now), inverted=inverted)
 
     def _stop_driving(self, now: int) -> None:
         self._pins.withdraw(now)

@@ -72,6 +72,11 @@ class Ports:
             TrapKind.ILLEGAL_RESOURCE, f"tile {self.tile} has {CLOCK_BLOCKS} clock blocks, all are in use"
         )
 
+    def source_inverted(self, port: PortSettings) -> None:
+        """Have the blocks that a port clocks follow it."""
+        for block in self._blocks.values():
+            block.source_inverted(port)
+
     def enabled_changed(self, changed: PortSettings, now: int) -> None:
         """Let the narrowest enabled port have each pin of a port that was enabled or disabled."""
         enabled = [port for port in self._made.values() if port.is_enabled]

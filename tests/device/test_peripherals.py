@@ -325,3 +325,41 @@ async def test_a_model_is_loaded_and_runs_by_bits(device_time: bool) -> None:
         scores = memoryview(answer[3:]).cast("b")
         assert max(range(digits.CLASSES), key=scores.__getitem__) == label
         nursery.cancel_scope.cancel()
+
+
+CAMERA = {f"d{bit}": f"8B.{bit}" for bit in range(8)} | {"pclk": "1E", "hsync": "1F", "vsync": "1G"}
+
+
+@simulated
+async def test_a_camera_sends_the_frames_of_its_source(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "frames.bin").write_bytes(b"\xa5\x5a\xff\x01")
+    text = peripheral(
+        "eye", "parallel-camera", 'source = "raw:frames.bin:2x2:bayer"\nclock = 10000000', **CAMERA
+    )
+    async with device_with(text, tmp_path) as device:
+        tile = device.node.tiles[0]
+        hsync, data = tile.pin("1F"), [tile.pin(port) for port in list(CAMERA.values())[:8]]
+        seen = []
+        for _ in range(2):
+            tick = await hsync.edge(rising=True)
+            for at in (tick, tick + 10):  # a clock later
+                await hsync.until(at)
+                seen.append(sum(pin.value() << bit for bit, pin in enumerate(data)))
+        assert bytes(seen) == b"\xa5\x5a\xff\x01"
+        await until(device, 100_000)
+    assert [each.message for each in caplog.records if each.name.startswith("aisrv")] == [
+        f"eye: {tmp_path}/frames.bin ended after 1 frames; with the option loop it begins again"
+    ]
+
+
+def test_a_camera_s_source_that_is_not_there_is_an_error_of_the_board(tmp_path: Path) -> None:
+    text = peripheral("eye", "parallel-camera", 'source = "image:none.png"', **CAMERA)
+
+    async def run() -> None:
+        async with device_with(text, tmp_path):
+            pass
+
+    with pytest.raises(BoardError, match=r"none\.png"):
+        trio.run(run)

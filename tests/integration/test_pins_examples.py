@@ -60,6 +60,12 @@ async def test_its_bus_keeps_all_rules_on_virtual_time(
     assert pixels == [pixel for image in images for pixel in digits.pixels_of(image)]
 
 
+def test_a_buffered_port_receives_a_camera_s_frame() -> None:
+    done = run_process([sys.executable, EXAMPLES / "camera_receiver.py"], check=True)
+    shown = GUIDE.partition("$ python examples/pins/camera_receiver.py\n")[2].partition("```")[0]
+    assert (done.stdout, done.stderr) == (shown, "")
+
+
 def test_a_master_of_four_ports_has_the_device_classify_a_digit(tmp_path: Path) -> None:
     path = tmp_path / "pins.vcd"
     done = run_process([sys.executable, EXAMPLES / "spi_master.py", path], check=True)

@@ -1,0 +1,37 @@
+"""The frames of a camera on pins: those of a source, until it has no more."""
+
+import logging
+from pathlib import Path
+from typing import Self
+
+from aisrv.board import BoardError, PeripheralSpec
+from aisrv.sensors.image.frame import FrameSource, RawFrame, SourceError
+from aisrv.sensors.sources.opening import open_source
+
+logger = logging.getLogger(__name__)
+
+
+class CameraFrames:
+    """Takes frames from a source; why it ends is logged."""
+
+    def __init__(self, name: str, source: FrameSource) -> None:
+        """Take those of a source, for the peripheral of that name."""
+        self._name = name
+        self._source = source
+
+    async def frame(self) -> RawFrame | None:
+        """Take the next frame, as soon as the source has one; None where it has no more."""
+        try:
+            return await self._source.frame()
+        except SourceError as error:
+            logger.warning("%s: %s", self._name, error)
+            return None
+
+    @classmethod
+    def load(cls, number: int, spec: PeripheralSpec) -> Self:
+        """Open the source of the board's peripheral `number`. Raises BoardError."""
+        try:
+            return cls(spec.name, open_source(spec.source or "", spec.folder or Path()))
+        except SourceError as error:
+            place = spec.origin or spec.name
+            raise BoardError(f"{place}: {error}", "peripherals", number, "source") from None

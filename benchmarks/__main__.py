@@ -24,6 +24,7 @@ BENCHMARKS = (
     "kernels",
     "compilers",
     "operators",
+    "floats",
     "relocatable",
     "evaluate",
     "web",

@@ -126,11 +126,14 @@ def _float32_models() -> dict[str, bytes]:
 
     window = {"padding": Padding.SAME, "stride_h": 1, "stride_w": 1}
     one, out = floats("one", *PICTURE), floats("out", *PICTURE)
+    bias = constant("bias", np.ones(32), np.float32)
     return {
-        "CONV_2D of float32, 3 by 3 taps": single(B.CONV_2D, [one, weights(32, 3, 3, 32)], [out], window),
-        "CONV_2D of float32, 1 by 1": single(B.CONV_2D, [one, weights(32, 1, 1, 32)], [out], window),
+        "CONV_2D of float32, 3 by 3 taps": single(
+            B.CONV_2D, [one, weights(32, 3, 3, 32), bias], [out], window
+        ),
+        "CONV_2D of float32, 1 by 1": single(B.CONV_2D, [one, weights(32, 1, 1, 32), bias], [out], window),
         "DEPTHWISE_CONV_2D of float32, 3 by 3 taps": single(
-            B.DEPTHWISE_CONV_2D, [one, weights(1, 3, 3, 32)], [out], window | {"depth_multiplier": 1}
+            B.DEPTHWISE_CONV_2D, [one, weights(1, 3, 3, 32), bias], [out], window | {"depth_multiplier": 1}
         ),
         "FULLY_CONNECTED of float32, 512 to 128": single(
             B.FULLY_CONNECTED, [floats("row", 1, 512), weights(128, 512)], [floats("out", 1, 128)]

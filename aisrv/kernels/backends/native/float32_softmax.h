@@ -1,4 +1,4 @@
-/* SOFTMAX and copies of float32, the same for all processors. */
+/* What is the same of float32 for all processors: SOFTMAX, copies, and bounds from their bits. */
 
 /* A float from its bits, the lower 32. */
 INLINE float float_of(int64_t bits) {
@@ -6,6 +6,15 @@ INLINE float float_of(int64_t bits) {
     float value;
     memcpy(&value, &lower, sizeof value);
     return value;
+}
+
+/* Copy some floats of a block, not all: in pieces whose lengths the compiler knows. */
+INLINE void copy_part(float *output, const float *input, int64_t count) {
+    UNROLL for (int length = LANES / 2; length > 0; length /= 2)
+        if (count & length) {
+            memcpy(output, input, (size_t)length * sizeof *output);
+            output += length, input += length;
+        }
 }
 
 /* The exponential function of a float that is at most 0, in double precision: 2**(n / 32) from a table, times a

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tflite import BuiltinOperator
 
+from aisrv import digits
 from aisrv.kernels.backend import kernel_origin
 from aisrv.kernels.backends.native.backend import NativeBackend
 from aisrv.kernels.backends.native.float32 import bit_bounds
@@ -255,6 +256,15 @@ def test_constants_that_broadcast(code: int, shape: tuple[int, ...], variant: Va
     network = load_network(model, native(variant))
     assert kernel_origin(network.operators[0].kernel) == "native"
     assert run_network(network, [data]) == tflm(model, data) == run_network(loaded(model), [data])
+
+
+def test_a_trained_network_is_one_call_with_tflms_bits(variant: Variant) -> None:
+    model = digits.float_model_bytes()
+    network = load_network(model, native(variant))
+    assert len(network.kernels) == 1
+    for seed in range(amount(200, every_day=5)):
+        data = np.random.default_rng(seed).random((1, 8, 8, 1)).astype(np.float32)
+        assert run_network(network, [data]) == tflm(model, data)
 
 
 def test_numpy_has_no_kernels_of_its_own() -> None:

@@ -89,8 +89,8 @@ ALL: Final = (
     Mutant(FLOATS, "NAME(greater)(least, all.val[r])", "all.val[r]", FLOAT32),
     Mutant(
         FLOATS,
-        "memcpy(output, &all, (size_t)count * sizeof *output)",
-        "memcpy(output, &all, (size_t)count)",
+        "copy_part(output, (const float *)&all, count)",
+        "copy_part(output, (const float *)&all, count - 1)",
         FLOAT32,
     ),
     Mutant(SOFTMAX, "c6af84b912394p-5", "c6af84b912394p-4", f"{FLOAT32} and exponentials"),

@@ -68,7 +68,10 @@ INLINE NAME(words) NAME(less)(NAME(words) a, NAME(words) b) {
 INLINE NAME(narrowed) NAME(some)(const float *input, int64_t count) {
     NAME(narrowed) all;
     float some[LANES] = {0};
-    if (count < LANES) input = memcpy(some, input, (size_t)count * sizeof *input);
+    if (count < LANES) {
+        copy_part(some, input, count);
+        input = some;
+    }
     UNROLL for (int r = 0; r < NAME(REGISTERS); r++) all.val[r] = NAME(load)(input + r * WIDTH);
     return all;
 }
@@ -81,5 +84,5 @@ INLINE void NAME(put)(float *output, NAME(narrowed) all, int64_t low, int64_t hi
     if (count >= LANES)
         memcpy(output, &all, sizeof all);
     else
-        memcpy(output, &all, (size_t)count * sizeof *output);
+        copy_part(output, (const float *)&all, count);
 }

@@ -1,4 +1,4 @@
-/* Depthwise convolutions, pools, ADD and MUL of float32 over the lanes of a target: included once for each, after its
+/* Depthwise convolutions, pools, ADD, MUL and SOFTMAX of float32 over the lanes of a target: included once for each, after its
    lanes. */
 
 /* Enough sums at once that none waits for the one before it. */
@@ -105,4 +105,79 @@ static void NAME(run_addition)(const void *arguments, const struct share *share)
 }
 static void NAME(run_multiplication)(const void *arguments, const struct share *share) {
     NAME(run_pairs)(arguments, share, 0);
+}
+
+typedef float NAME(half) __attribute__((vector_size(2 * WIDTH)));
+typedef double NAME(doubles) __attribute__((vector_size(4 * WIDTH)));
+typedef uint64_t NAME(longs) __attribute__((vector_size(4 * WIDTH)));
+
+/* The exponential function of floats from -104 to 0, in double precision: 2**(n / 32) from a table, times a polynomial
+   of what is left. It rounds to glibc's and newlib's expf. Source of the method and of its coefficients: `math/expf.c`
+   and `math/exp2f_data.c` of Arm's Optimized Routines. */
+INLINE NAME(half) NAME(exponentials)(NAME(half) x, const double *powers) {
+    const double per_step = 0x1.71547652b82fep+0 * 32, whole = 0x1.8p+52;
+    const double third = 0x1.c6af84b912394p-5 / 32 / 32 / 32, second = 0x1.ebfce50fac4f3p-3 / 32 / 32;
+    const double first = 0x1.62e42ff0c52d6p-1 / 32;
+    const uint64_t bits_of_whole = 0x4338000000000000;
+    NAME(doubles) steps = __builtin_convertvector(x, NAME(doubles)) * per_step;
+    APART(steps);
+    const NAME(doubles) shifted = steps + whole, rest = steps - (shifted - whole);
+    const NAME(longs) n = (NAME(longs))shifted - bits_of_whole;
+    NAME(doubles) a = rest * third, b = rest * first, square = rest * rest, power;
+    APART(a);
+    APART(b);
+    APART(square);
+    NAME(doubles) product = (a + second) * square;
+    APART(product);
+    UNROLL for (int i = 0; i < WIDTH / 2; i++) power[i] = powers[n[i] & 31];
+    const NAME(longs) exponent = (n + 1023 * 32) >> 5 << 52;
+    return __builtin_convertvector((product + (b + 1)) * (power * (NAME(doubles))exponent), NAME(half));
+}
+
+/* Below -104 a float holds nothing of it; what is no number stays. */
+INLINE NAME(words) NAME(exponential)(NAME(words) x, const double *powers) {
+    NAME(half) halves[2];
+    memcpy(halves, &x, sizeof x);
+    UNROLL for (int i = 0; i < 2; i++) halves[i] = NAME(exponentials)(halves[i], powers);
+    NAME(mask) found;
+    memcpy(&found, halves, sizeof found);
+    const NAME(mask) is_number = x == x;
+    return (NAME(words))((found & (x > -104.0f)) | ((NAME(mask))x & ~is_number));
+}
+
+INLINE float NAME(largest)(const float *input, int64_t count) {
+    float lanes[LANES], most = -FLT_MAX;
+    NAME(narrowed) all;
+    int64_t i = 0;
+    UNROLL for (int r = 0; r < NAME(REGISTERS); r++) all.val[r] = NAME(repeat)(most);
+    for (; i + LANES <= count; i += LANES) {
+        const NAME(narrowed) values = NAME(some)(input + i, LANES);
+        UNROLL for (int r = 0; r < NAME(REGISTERS); r++) all.val[r] = NAME(greater)(values.val[r], all.val[r]);
+    }
+    memcpy(lanes, &all, sizeof all);
+    for (int lane = 0; lane < LANES; lane++) most = lanes[lane] > most ? lanes[lane] : most;
+    for (; i < count; i++) most = input[i] > most ? input[i] : most;
+    return most;
+}
+
+static void NAME(run_softmax)(const void *arguments, const struct share *share) {
+    const struct float32_softmax *step = arguments;
+    const int64_t classes = step->classes;
+    for (int64_t row = first_of(share, step->rows); row < end_of(share, step->rows); row++) {
+        const float *input = step->input + row * classes;
+        float *output = step->output + row * classes, sum = 0;
+        const NAME(words) most = NAME(repeat)(NAME(largest)(input, classes)), beta = NAME(repeat)(step->beta);
+        for (int64_t i = 0; i < classes; i += LANES) {
+            NAME(narrowed) all = NAME(some)(input + i, classes - i);
+            UNROLL for (int r = 0; r < NAME(REGISTERS); r++)
+                all.val[r] = NAME(exponential)((all.val[r] - most) * beta, step->powers);
+            NAME(write)(output + i, &all, classes - i);
+        }
+        for (int64_t i = 0; i < classes; i++) sum += output[i];
+        for (int64_t i = 0; i < classes; i += LANES) {
+            NAME(narrowed) all = NAME(some)(output + i, classes - i);
+            UNROLL for (int r = 0; r < NAME(REGISTERS); r++) all.val[r] /= NAME(repeat)(sum);
+            NAME(write)(output + i, &all, classes - i);
+        }
+    }
 }

@@ -175,7 +175,7 @@ INLINE void widen_row(int16_t *row, const int8_t *source, int64_t count, int64_t
 /* Every processor. */
 
 #include "int16.h"
-#include "float32_softmax.h"
+#include "float32_copies.h"
 
 #define TARGET plain
 #include "lanes/plain.h"
@@ -416,8 +416,7 @@ typedef void (*run_function)(const void *, const struct share *);
     [WIDE_DEPTHWISE_INT16] = {copy_halves, run_wide_depthwise}, \
     [WIDE_ADDITION_INT16] = {NULL, run_wide_addition},          \
     [MULTIPLICATION_INT16] = {NULL, run_multiplication},        \
-    [SOFTMAX_INT16] = {NULL, run_int16_softmax},                \
-    [SOFTMAX_FLOAT32] = {NULL, run_float32_softmax}
+    [SOFTMAX_INT16] = {NULL, run_int16_softmax}
 #define RECURRENT(TARGET) [LSTM] = {NULL, run_lstm_##TARGET}, [SVDF] = {NULL, run_svdf_##TARGET}
 #define POOLS(TARGET) [AVERAGE_POOL] = {NULL, run_average_pool_##TARGET}, [MAX_POOL] = {NULL, run_max_pool_##TARGET}
 #define INT16_CONVOLUTION(TARGET) [CONVOLUTION_INT16] = {copy_halves, run_convolution_##TARGET}
@@ -432,6 +431,7 @@ typedef void (*run_function)(const void *, const struct share *);
     [ADDITION_FLOAT32] = {NULL, run_addition_##TARGET},              \
     [MULTIPLICATION_FLOAT32] = {NULL, run_multiplication_##TARGET},  \
     [AVERAGE_POOL_FLOAT32] = {NULL, run_average_pool_##TARGET},      \
+    [SOFTMAX_FLOAT32] = {NULL, run_softmax_##TARGET},                \
     [MAX_POOL_FLOAT32] = {NULL, run_max_pool_##TARGET}
 
 enum { VARIANTS = NEONDOT + 1, KINDS = MAX_POOL_FLOAT32 + 1 };

@@ -40,7 +40,6 @@ AVX512: Final = "avx512.h"
 AVX512_INT16: Final = "lanes/avx512_int16.h"
 NEON: Final = "lanes/neon.h"
 FLOATS: Final = "lanes/float32.h"
-SOFTMAX: Final = "float32_softmax.h"
 
 ALL: Final = (
     Mutant("float32.h", "step->taps[tap]", "step->taps[0]", f"{FLOAT32} and depthwise"),
@@ -89,18 +88,26 @@ ALL: Final = (
     Mutant(FLOATS, "NAME(greater)(least, all.val[r])", "all.val[r]", FLOAT32),
     Mutant(
         FLOATS,
-        "copy_part(output, (const float *)&all, count)",
-        "copy_part(output, (const float *)&all, count - 1)",
+        "copy_part(output, (const float *)all, count)",
+        "copy_part(output, (const float *)all, count - 1)",
         FLOAT32,
     ),
-    Mutant(SOFTMAX, "c6af84b912394p-5", "c6af84b912394p-4", f"{FLOAT32} and exponentials"),
-    Mutant(SOFTMAX, "0x1.ebfce50fac4f3p-3", "0x1.ebfce50fac4f3p-2", f"{FLOAT32} and exponentials"),
-    Mutant(SOFTMAX, "n >> 5", "(n + 1) >> 5", f"{FLOAT32} and exponentials"),
-    Mutant(SOFTMAX, "powers[n & 31]", "powers[n & 15]", f"{FLOAT32} and exponentials"),
-    Mutant(SOFTMAX, "x > -104.0f", "x > -103.0f", f"{FLOAT32} and exponentials"),
-    Mutant(SOFTMAX, "(input[i] - most) * step->beta", "input[i] * step->beta", f"{FLOAT32} and softmax"),
-    Mutant(SOFTMAX, "return x < 0 ? 0.0f : x;", "return 0.0f;", f"{FLOAT32} and softmax"),
-    Mutant(SOFTMAX, "source[i / repeats]", "source[i % width]", f"{FLOAT32} and depthwise"),
+    Mutant("float32.h", "c6af84b912394p-5", "c6af84b912394p-4", f"{FLOAT32} and exponentials"),
+    Mutant("float32.h", "0x1.ebfce50fac4f3p-3", "0x1.ebfce50fac4f3p-2", f"{FLOAT32} and exponentials"),
+    Mutant("float32.h", "(n + 1023 * 32)", "(n + 1022 * 32)", f"{FLOAT32} and exponentials"),
+    Mutant("float32.h", "powers[n[i] & 31]", "powers[n[i] & 15]", f"{FLOAT32} and exponentials"),
+    Mutant("float32.h", "x > -104.0f", "x > -103.0f", f"{FLOAT32} and exponentials"),
+    Mutant("float32.h", "(all.val[r] - most) * beta", "all.val[r] * beta", f"{FLOAT32} and softmax"),
+    Mutant("float32.h", " | ((NAME(mask))x & ~is_number)", "", f"{FLOAT32} and softmax"),
+    Mutant("float32.h", "input[i] > most ? input[i] : most", "most", f"{FLOAT32} and softmax"),
+    Mutant("float32.h", "sum += output[i]", "sum = output[i]", f"{FLOAT32} and softmax"),
+    Mutant(
+        "float32.h",
+        "lanes[lane] > most ? lanes[lane]",
+        "lanes[lane] < most ? lanes[lane]",
+        f"{FLOAT32} and softmax",
+    ),
+    Mutant("float32_copies.h", "source[i / repeats]", "source[i % width]", f"{FLOAT32} and depthwise"),
     Mutant("int16.h", "totals[i] + wide->bias[channel + i]", "totals[i]", INT16),
     Mutant("int16.h", "source[i / repeats]", "source[i % width]", f"{INT16} and depthwise"),
     Mutant("int16.h", "(((int64_t)1 << factor->right) >> 1)) >> factor", "0) >> factor", INT16),

@@ -76,13 +76,17 @@ INLINE NAME(narrowed) NAME(some)(const float *input, int64_t count) {
     return all;
 }
 
+INLINE void NAME(write)(float *output, const NAME(narrowed) *all, int64_t count) {
+    if (count >= LANES)
+        memcpy(output, all, sizeof *all);
+    else
+        copy_part(output, (const float *)all, count);
+}
+
 /* Write what exists of 16 elements, from `low` to `high`: the bits of two floats. */
 INLINE void NAME(put)(float *output, NAME(narrowed) all, int64_t low, int64_t high, int64_t count) {
     const NAME(words) least = NAME(repeat)(float_of(low)), most = NAME(repeat)(float_of(high));
     UNROLL for (int r = 0; r < NAME(REGISTERS); r++)
         all.val[r] = NAME(less)(most, NAME(greater)(least, all.val[r]));
-    if (count >= LANES)
-        memcpy(output, &all, sizeof all);
-    else
-        copy_part(output, (const float *)&all, count);
+    NAME(write)(output, &all, count);
 }

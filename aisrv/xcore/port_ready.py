@@ -33,12 +33,12 @@ class State(Contents):
 class ReadyRules:
     """What becomes of the registers at each edge."""
 
-    def __init__(self, clock: PortClock, width: int) -> None:
-        """Take the clock of a port of `width` bits."""
+    def __init__(self, clock: PortClock, width: int, use: ReadyUse) -> None:
+        """Take the clock of a port of `width` bits that uses these signals."""
         self.clock: Final = clock
         self.width: Final = width
         self.transfer_width = width
-        self.use = ReadyUse(ready_in=False, ready_out=False)
+        self.use = use
         self.waits = False
         """Whether a core waits for a word."""
 

@@ -30,8 +30,7 @@ class SteppedRegisters(Registers):
         """What is to be driven with the ready signal."""
         self.changed: Callable[[], object] = _do_nothing
         """Called where a core that waits is to look again."""
-        self._rules = ReadyRules(clock, width)
-        self._rules.use = use
+        self._rules = ReadyRules(clock, width, use)
         self._edges = ReadyEdges(self._rules, pins)
         self._runtime = runtime
         self._state = State()

@@ -50,7 +50,7 @@ _ENDS: Final = (
 )
 """The tests of channel ends."""
 
-_PORTS: Final = ("port", "clockblock", "edges", "port_against_oracle", "timed_port")
+_PORTS: Final = ("port", "port_protocol", "clockblock", "edges", "port_against_oracle", "timed_port")
 """The tests of ports."""
 
 TARGETS: Final = {
@@ -80,6 +80,10 @@ TARGETS: Final = {
     "port": _substrate("port", *_PORTS),
     "port_input": _substrate("port_input", *_PORTS),
     "port_output": _substrate("port_output", *_PORTS),
+    "port_arithmetic": _substrate("port_arithmetic", *_PORTS),
+    "port_stepped": _substrate("port_stepped", *_PORTS),
+    "port_ready": _substrate("port_ready", *_PORTS),
+    "port_ready_edges": _substrate("port_ready_edges", *_PORTS),
     "clockblock": _substrate("clockblock", *_PORTS),
     "pin": _substrate("pin", "pin", "pins", "wire", *_PORTS),
     "array": _substrate("array", "array", "trace_runs", "xcore_against_oracle"),

@@ -735,6 +735,7 @@ ARM: Final = (
 
 _OF_THIS_PROCESSOR = ARM if platform.machine() in ("aarch64", "arm64") else X86
 MUTANTS = (*_OF_THIS_PROCESSOR, *LANES, *ALL)
+LONG = pytest.mark.long("the kernels are compiled again")
 FILES = [
     f"tests/kernels/backends/native/test_{name}.py"
     for name in ("backend_int16", "backend_float32", "backend", "recurrent")
@@ -779,6 +780,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@LONG
 @pytest.mark.in_full
 @pytest.mark.parametrize("mutant", some(MUTANTS, every_day=1), ids=lambda each: f"{each.source}: {each.text}")
 def test_a_mutant_is_noticed(mutant: Mutant, folder: Path) -> None:
@@ -795,6 +797,7 @@ def test_a_mutants_text_occurs_once(mutant: Mutant) -> None:
     assert (FOLDER / mutant.source).read_text().count(mutant.text) == 1
 
 
+@LONG
 @pytest.mark.in_full
 def test_without_a_mutant_all_pass(folder: Path) -> None:
     tests = INT16 if IN_FULL else f"{INT16} and pool"

@@ -21,15 +21,17 @@ class ArithmeticRegisters(Registers):
         self._timestamp = 0
         """The counter at the last word that was input, or loaded before it became an input."""
         self._next_count: int | None = None
+        """Entries of the next word that is output, where they are set."""
         self._synced = 0
 
     def contents(self, now: int) -> Contents:
         """Return what they hold."""
         fallen, sampled = self.clock.fallen(now), self.clock.sampled(now)
-        held = Contents(fallen, sampled, self.is_output, self.timestamp(), next_count=self._next_count)
+        held = Contents(fallen, sampled, self.is_output, self.timestamp())
         self._in.give(held)
         if self.is_output:
             self._out.give(held)
+            held.next_count = self._next_count
         return held
 
     def adopt(self, contents: Contents, now: int) -> None:  # noqa: ARG002
@@ -69,6 +71,8 @@ class ArithmeticRegisters(Registers):
                 self._timestamp = self._out.timestamp
             self._since = self.clock.samples_before(turned)
             self._in.begin(self._since, self.transfer_width)
+            if self._next_count is not None:
+                self._in.set_count(self._next_count, self._since)
         self._in.advance(self.clock.sampled(now), waits=self.waits)
 
     # Output.
@@ -87,6 +91,7 @@ class ArithmeticRegisters(Registers):
         fallen = self.clock.fallen(now)
         if not self.is_output:
             time = self._in.time
+            self._next_count = self._in.next_count
             self._out.begin(fallen)
             self.is_output = True
             if time is not None:
@@ -220,7 +225,7 @@ class ArithmeticRegisters(Registers):
 
     def set_transfer_width(self, width: int, now: int) -> None:
         """Have words of so many bits."""
-        self.transfer_width = width
+        self.transfer_width, self._next_count = width, None
         self._in.begin(self.clock.sampled(now), width)
 
     def set_sampling(self, now: int, *, falling: bool) -> None:

@@ -44,9 +44,14 @@ class PortClock:
         """Return the port's counter at a sampling edge."""
         return self.counter(sample if self.samples_falling else sample - 1 + self.block.edges.lag)
 
+    def is_sampled_at(self, time: int | None, timestamp: int) -> bool:
+        """Whether a sample with that timestamp is that of a time, which the counter is before its edge."""
+        return time is not None and (timestamp - self.samples_falling - time) & COUNTER_MASK == 0
+
     def sample_at(self, time: int, after: int) -> int:
-        """Return the first sampling edge later than edge `after` at which the counter is `time`."""
-        return after + 1 + (time - self.sample_counter(after + 1) & COUNTER_MASK)
+        """Return the first sampling edge later than edge `after` before which the counter is `time`."""
+        counter = self.sample_counter(after + 1) - self.samples_falling
+        return after + 1 + (time - counter & COUNTER_MASK)
 
     def samples_before(self, falling: int) -> int:
         """Count the sampling edges that come before a falling edge."""

@@ -62,6 +62,8 @@ class PortInput:
         self._shifted = 0  # the shift register as of that edge
         self._whole = sampled  # the shift register was last empty here
         self._count = self.entries  # of the next word
+        self.next_count: int | None = None
+        """What was set for that, until a word has used it."""
         self._last: int | None = None  # the edge at which the word in the transfer register was complete
         self._kept: Taken | None = None  # that word, where it was read already
         self._words: deque[Taken] = deque()  # held until they are input
@@ -79,7 +81,7 @@ class PortInput:
         if sampled >= first:
             entries = self.entries
             self._whole = first + (sampled - first) // entries * entries
-            self._count = entries
+            self._count, self.next_count = entries, None
             self._last, self._kept = self._whole, None
 
     def _let_time_pass(self, sampled: int) -> None:
@@ -90,7 +92,7 @@ class PortInput:
                 continue
             self.time = self._time_edge = None
             if self.buffered and self.condition is None:
-                self._whole, self._count = edge, self.entries
+                self._whole, self._count, self.next_count = edge, self.entries, None
                 self._last, self._kept = edge, None
 
     # Words.
@@ -123,7 +125,7 @@ class PortInput:
         if last is None:
             return None
         timestamp = self._clock.sample_counter(last) if kept is None else kept.timestamp
-        if self.time is not None and timestamp != self.time:
+        if self.time is not None and not self._clock.is_sampled_at(self.time, timestamp):
             return None
         if self.condition is not None:
             value = self.sample(last) if kept is None else kept.value
@@ -174,6 +176,7 @@ class PortInput:
             taken = Taken(self.word(sample), self._clock.sample_counter(sample))
         if self.buffered and (self.condition is not None or self.time is not None) and sample != self._last:
             self._whole, self._count, self._last = sample, self.entries, None  # the next word begins here
+            self.next_count = None
             self.advance(sampled, waits=True)
         elif sample == self._last:
             self._last = self._kept = None
@@ -219,6 +222,7 @@ class PortInput:
 
     def set_count(self, entries: int, sampled: int) -> None:
         """Have the next word complete after so many samples, once."""
+        self.next_count = entries
         self._count = max(entries, sampled - self._whole + 1)
 
     def clear(self, sampled: int) -> None:
@@ -239,6 +243,7 @@ class PortInput:
         if left or not self._words:
             self._words.append(partial)
         self._whole, self._count, self._last, self._kept = sampled, self.entries, None, None
+        self.next_count = None
         return entries
 
     def move(self, edges: int, sampled: int) -> None:
@@ -259,6 +264,7 @@ class PortInput:
         self.collapse(sampled)
         contents.time, contents.condition, contents.data = self.time, self.condition, self.data
         contents.shift, contents.valid, contents.count = self._shifted, sampled - self._whole, self._count
+        contents.next_count = self.next_count
         contents.complete, contents.held = self._kept, tuple(self._words)
         contents.holds_event = self._holds_event
 
@@ -266,6 +272,7 @@ class PortInput:
         """Hold what others held, after as many sampling edges as `contents` says."""
         sampled = contents.sampled
         self._shifted, self._whole, self._count = contents.shift, sampled - contents.valid, contents.count
+        self.next_count = None if contents.is_output else contents.next_count
         self._kept, self._last = contents.complete, None if contents.complete is None else self._whole
         self._words, self._holds_event = deque(contents.held), contents.holds_event
         self.condition, self.data, self.time = contents.condition, contents.data, None

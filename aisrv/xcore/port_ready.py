@@ -87,7 +87,7 @@ class ReadyRules:
 
     def _become_input(self, state: State) -> None:
         state.is_output, state.driven = False, None
-        state.shift, state.valid, state.count = 0, 0, self.entries
+        state.shift, state.valid, state.count = 0, 0, state.next_count or self.entries
         state.complete, state.held, state.holds_event = None, (), False
 
     def sample(self, state: State, value: int) -> None:
@@ -95,7 +95,7 @@ class ReadyRules:
         state.shift = state.shift >> self.width | value << self.transfer_width - self.width
         state.valid += 1
         counter = self.clock.counter(state.fallen)
-        at_time = state.time == counter
+        at_time = self.clock.is_sampled_at(state.time, counter)
         if at_time:
             state.time = None
         awaited = self.awaits(state) and state.time is None
@@ -107,7 +107,7 @@ class ReadyRules:
     def _take_word(self, state: State, counter: int, *, stays: bool = False) -> None:
         """Move the shift register on, into the transfer register or to the core that waits."""
         word = Taken(state.shift, counter)
-        state.valid, state.count = 0, self.entries
+        state.valid, state.count, state.next_count = 0, self.entries, None
         if stays:
             state.complete = word
         else:
@@ -135,7 +135,9 @@ class ReadyRules:
 
     def is_wanted(self, state: State, word: Taken) -> bool:
         """Whether the word in the transfer register can be input."""
-        return state.condition is None and (state.time is None or state.time == word.timestamp)
+        if state.condition is not None:
+            return False
+        return state.time is None or self.clock.is_sampled_at(state.time, word.timestamp)
 
     def meets(self, state: State, value: int) -> bool:
         """Whether a value meets the condition."""
@@ -145,7 +147,7 @@ class ReadyRules:
         """Move a full shift register on in any case."""
         if not state.is_output and state.valid >= state.count:
             state.complete = Taken(state.shift, self.clock.counter(state.fallen))
-            state.valid, state.count = 0, self.entries
+            state.valid, state.count, state.next_count = 0, self.entries, None
 
     def _is_whole(self, state: State, *, at_time: bool) -> bool:
         """Whether a word ends here: it is full, or the time has come that nobody waits for."""

@@ -43,7 +43,7 @@ class Contents(Struct):
     waiting: tuple[int, int] | None = None
     """Value and entries of the word in the transfer register."""
     next_count: int | None = None
-    """Entries of the next word that is output, where they are set."""
+    """Entries of the next word, where they are set: also of one that is output after a turn."""
     # Input.
     shift: int = 0
     """What is in the shift register, the newest sample in its highest bits."""

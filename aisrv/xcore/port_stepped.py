@@ -218,7 +218,7 @@ class SteppedRegisters(Registers):
         if state.valid or not words:
             words.append(Taken(state.shift, self.clock.counter(state.fallen)))
         state.held, state.complete = tuple(words), None
-        state.valid, state.count = 0, self.entries
+        state.valid, state.count, state.next_count = 0, self.entries, None
         self._look(now)
         return entries
 
@@ -269,9 +269,8 @@ class SteppedRegisters(Registers):
     def set_count(self, entries: int, now: int) -> None:
         """Have the next word of so many samples, once; where the shift register is full, it stays so."""
         state = self._state
-        if state.is_output:
-            state.next_count = entries
-        elif state.valid < state.count:
+        state.next_count = entries
+        if not state.is_output and state.valid < state.count:
             state.count = max(entries, state.valid + 1)
         self._look(now)
 
@@ -279,7 +278,7 @@ class SteppedRegisters(Registers):
         """Have words of so many bits."""
         self.transfer_width = self._rules.transfer_width = width
         state = self._state
-        state.shift, state.valid, state.count = 0, 0, self.entries
+        state.shift, state.valid, state.count, state.next_count = 0, 0, self.entries, None
         state.complete, state.held = None, ()
         self._look(now)
 

@@ -302,6 +302,60 @@ async def test_a_shift_count_does_not_shift_what_a_time_aligns() -> None:
 
 
 @simulated
+async def test_a_shift_count_of_an_input_is_that_of_the_word_that_is_output_instead() -> None:
+    """As XMOS's SPI master has it, whose clock is at rest after one bit of a word of 32."""
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=32)
+        await p.set_shift_count(1)
+        await p.out(0b01)
+        p.clock.start()
+        await p.sync()  # from edge 1 to edge 2
+        assert (node.clock.ticks(), p.pins[0].value(node.clock.ticks())) == (20, 1)
+
+
+@simulated
+async def test_a_shift_count_that_an_input_has_used_is_not_that_of_an_output() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        await p.set_shift_count(3)
+        p.clock.start()
+        await p.in_()  # with the rising edge before falling edge 3
+        await p.out(0xFF)
+        await p.sync()  # from edge 3 to edge 11
+        assert node.clock.ticks() == 110
+
+
+@simulated
+async def test_a_shift_count_of_an_output_is_that_of_the_word_that_is_input_instead() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        p.clock.start()
+        await p.out_part_word(0, 1)
+        await p.sync()  # to edge 2
+        await p.set_shift_count(3)
+        await p.in_()  # turns round at edge 3, before three rising ones
+        assert node.clock.ticks() == 55
+
+
+@pytest.mark.parametrize(("buffered", "value"), [(32, 0x99542C28), (0, 0x99)])
+@simulated
+async def test_a_port_that_samples_falling_edges_compares_times_with_the_counter_before_them(
+    buffered: int, value: int
+) -> None:
+    """Half a clock later than at rising edges, as the sample delays of XMOS's SPI master have it."""
+    async with open_node() as node:
+        tile = node.tiles[0]
+        clock = block(tile, 5)
+        p, q = enabled(tile, "8A", clock, buffered=32), enabled(tile, "8B", clock, buffered=buffered)
+        wired(p, q)
+        q.set_sample_falling_edge()
+        clock.start()
+        await p.out_at_time(10, 0x99542C28)
+        assert await q.in_at_time(13) == value
+        assert (node.clock.ticks(), q.get_trigger_time()) == (140, 14)
+
+
+@simulated
 async def test_parts_of_words_are_output_without_a_gap() -> None:
     async with open_node() as node:
         tile = node.tiles[0]

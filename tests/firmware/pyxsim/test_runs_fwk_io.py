@@ -106,6 +106,19 @@ def test_i2s_under_its_checkers(tmp_path: Path) -> None:
 
 
 @pytest.mark.in_full
+def test_an_spi_master_under_its_checker(tmp_path: Path) -> None:
+    """With all cores in use: those with idle ones differ in nothing, as code takes no time."""
+    copy = Copy(tmp_path)
+    names = [name for name in copy.programs("test_hil_spi_master_sync_") if name.split("_")[-5] == "1"]
+    copy.build(names)
+    counts = copy.run_tests("lib_spi", "ps", "-k", "master and not not_fully_loaded")
+    assert counts == {
+        "test_master_sync_rx_tx": {"passed": 36},
+        "test_master_sync_multi_device": {"passed": 36},
+    }
+
+
+@pytest.mark.in_full
 def test_an_spi_slave_under_its_checker(tmp_path: Path) -> None:
     """All that is collected: without MOSI nothing is. How short the time between transactions may be is a
     matter of what code takes on the chip: here that checker gets down to none, and its test wants some.

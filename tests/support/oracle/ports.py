@@ -151,6 +151,7 @@ class EdgePort:
         self.entries = self.transfer_width // self.width
         self.buffered = program.buffered
         self.flip = int(program.inverted)
+        self.early = int(program.falling)  # a time is compared with the counter before the edge
         self.ready_mode = program.ready
         self.ready = False  # the ready signal that is driven
         self.open = True  # the one that was read last
@@ -172,7 +173,7 @@ class EdgePort:
 
     def _become_input(self) -> None:
         self.output, self.driven = False, None
-        self.shift, self.valid, self.count = 0, 0, self.entries
+        self.shift, self.valid, self.count = 0, 0, self.next_count or self.entries
         self.complete: tuple[int, int] | None = None
         self.held: deque[tuple[int, int]] = deque()
 
@@ -255,14 +256,14 @@ class EdgePort:
         else:
             self.complete = (value, self.counter)
             self.valid = 0
-            if (self.time is None or self.time == self.counter) and self.meets(value):
+            if (self.time is None or self._is_at(self.counter)) and self.meets(value):
                 if self.waits:
                     self._deliver(*self.complete)
                 elif self.time is not None:
                     self.time = None
 
     def _sample_buffered(self, value: int) -> None:
-        at_time = self.time == self.counter
+        at_time = self._is_at(self.counter)
         if at_time:
             self.time = None
         elif self.time is not None or self.condition is None:
@@ -272,17 +273,20 @@ class EdgePort:
             and self.meets(value)
             and (at_time or (self.time is None and self.condition is not None))
         ):
-            self.valid, self.count = 0, self.entries
+            self.valid, self.count, self.next_count = 0, self.entries, None
             self.condition = None
             self._deliver(self.shift, self.counter)
             return
         full = self.complete is not None or len(self.held) > 0
         ends = self.valid >= self.count or (at_time and self.condition is None)
         if ends and not (self.drives_ready and full and self.condition is None):
-            self.valid, self.count = 0, self.entries
+            self.valid, self.count, self.next_count = 0, self.entries, None
             self.complete = (self.shift, self.counter)
             if self.waits and self.time is None and self.condition is None:
                 self._deliver(*self.complete)
+
+    def _is_at(self, timestamp: int) -> bool:
+        return self.time is not None and self.time == (timestamp - self.early) % 65536
 
     def _deliver(self, value: int, timestamp: int) -> None:
         self.complete, self.time, self.waits = None, None, False
@@ -294,8 +298,12 @@ class EdgePort:
         """Input what is there; a word that waits in the shift register moves on."""
         taken = self._take()
         if taken and self.drives_ready and self.valid >= self.count and not self.held and not self.complete:
-            self.complete, self.valid, self.count = (self.shift, self.counter), 0, self.entries
+            self._move_on()
         return taken
+
+    def _move_on(self) -> None:
+        self.complete = (self.shift, self.counter)
+        self.valid, self.count, self.next_count = 0, self.entries, None
 
     def _take(self) -> bool:
         if self.output:
@@ -311,7 +319,7 @@ class EdgePort:
         if self.complete is None:
             return False
         value, timestamp = self.complete
-        if self.time is not None and timestamp != self.time:
+        if self.time is not None and not self._is_at(timestamp):
             return False
         if self.condition is not None and (self.buffered or not self.meets(value)):
             return False
@@ -326,6 +334,7 @@ class EdgePort:
         self.to_load = (value, entries)
 
     def set_count(self, entries: int) -> None:
+        self.next_count = entries
         if self.valid < self.count:
             self.count = max(entries, self.valid + 1)
 
@@ -334,7 +343,7 @@ class EdgePort:
         if mode == NONE:
             self.ready = False
             if not self.output and self.valid >= self.count:
-                self.complete, self.valid, self.count = (self.shift, self.counter), 0, self.entries
+                self._move_on()
 
     def clear(self) -> None:
         self.ready = False
@@ -351,7 +360,7 @@ class EdgePort:
             self.held.append(self.complete)
         if self.valid or not self.held:
             self.held.append((self.shift, self.counter))
-        self.valid, self.count, self.complete = 0, self.entries, None
+        self.valid, self.count, self.next_count, self.complete = 0, self.entries, None, None
         return entries * self.width
 
 

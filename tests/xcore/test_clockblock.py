@@ -1,5 +1,6 @@
 """Clock blocks: what tool_axe's tests of them say, in our words, their settings, and what traps."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import pytest
@@ -9,6 +10,7 @@ from aisrv.xcore.lib_xcore import par
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.port import Port
 from aisrv.xcore.select import select
+from aisrv.xcore.tile import Tile
 from aisrv.xcore.traps import SizeError, Trap
 from tests.support.port_boards import block, enabled, wired
 from tests.support.simulation import simulated
@@ -73,6 +75,63 @@ async def test_outputs_are_clocked_by_a_port() -> None:
 
         await par(tile, partial(_toggle, node, source, 20), write)
         assert ended == [50 * 17 + 2]  # nine are loaded
+
+
+async def _clocked_by_hand(tile: Tile, first: int) -> tuple[Callable[[int], Awaitable[None]], Port]:
+    """Return what drives the source of a block, and port 1B on that block."""
+    source = enabled(tile, "1A")
+
+    async def drive(level: int) -> None:
+        await source.out(level)
+        await source.sync()
+
+    await drive(first)
+    clock = tile.allocate_clock_block()
+    clock.set_source_port(source)
+    port = enabled(tile, "1B", clock)
+    clock.start()
+    return drive, port
+
+
+@simulated
+async def test_the_time_of_an_input_is_the_falling_edges_before_its_sample() -> None:
+    async with open_node() as node:
+        drive, port = await _clocked_by_hand(node.tiles[0], 0)
+        times = []
+        for level in (1, 0, 1, 0):
+            await drive(level)
+            if level:
+                await port.in_()
+            times.append(port.get_trigger_time())
+        assert times == [0, 0, 1, 1]
+
+
+@simulated
+async def test_the_time_of_an_input_at_falling_edges_has_that_edge() -> None:
+    async with open_node() as node:
+        drive, port = await _clocked_by_hand(node.tiles[0], 0)
+        port.set_sample_falling_edge()
+        times = []
+        for level in (1, 0, 1, 0):
+            await drive(level)
+            if not level:
+                await port.in_()
+            times.append(port.get_trigger_time())
+        assert times[1:] == [1, 1, 2]
+
+
+@simulated
+async def test_the_time_of_an_output_is_that_of_the_edge_that_loads_it() -> None:
+    async with open_node() as node:
+        drive, port = await _clocked_by_hand(node.tiles[0], 1)
+        await port.out(0)
+        times = []
+        for level in (0, 1, 0, 1, 0):
+            await drive(level)
+            times.append(port.get_trigger_time())
+            if not level:
+                await port.out(0)
+        assert times == [1, 1, 2, 2, 3]
 
 
 @simulated

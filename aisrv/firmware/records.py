@@ -6,7 +6,9 @@ result back. All numbers are little endian. Source: "Firmware in C on the substr
 
 import enum
 import struct
+from collections.abc import Iterable
 from typing import Final
+from zlib import crc32
 
 from msgspec import Struct
 
@@ -14,9 +16,6 @@ from aisrv.firmware.errors import FirmwareError
 from aisrv.protocol.commands import Command
 from aisrv.xcore.probes import LARGEST_RECORD
 from aisrv.xcore.traps import TrapKind
-
-VERSION: Final = 5
-"""First word of the memory; a program that was built with another one ends."""
 
 BUFFER_BYTES: Final = 1 << 20
 """The most bytes that go with one verb, either way: twice a tile's memory."""
@@ -204,6 +203,19 @@ class Verb(enum.IntEnum):
     PORT_SET_READY_HANDSHAKE = enum.auto()
     PORT_PREPARE_INPUT = enum.auto()
     PORT_PREPARE_OUTPUT = enum.auto()
+
+
+_FORMAT: Final = 5
+"""Changes with the form of records and of the memory."""
+
+
+def version_of(verbs: Iterable[str]) -> int:
+    """Return the version of messages with these verbs, in their order: 31 bits."""
+    return crc32(f"{_FORMAT} {' '.join(verbs)}".encode()) >> 1
+
+
+VERSION: Final = version_of(Verb.__members__)
+"""First word of the memory; a program that was built with another one ends."""
 
 
 class RecordForm(enum.IntEnum):

@@ -18,6 +18,7 @@ from aisrv.firmware.records import (
     read_requests,
     result,
     start,
+    version_of,
 )
 
 WORDS = st.integers(0, 0xFFFFFFFF)
@@ -103,6 +104,11 @@ def test_a_place() -> None:
     assert Place.from_bytes(struct.pack("<IIQQ", 2, 0, 1 << 33, 2) + b"text\xff") == Place(
         (1 << 33, 2), "text�"
     )
+
+
+@pytest.mark.parametrize("verbs", [[], ["RETURN"], ["TRAP", "RETURN"], ["RETURN", "TRAP", "WHERE"]])
+def test_other_verbs_are_another_version(verbs: list[str]) -> None:
+    assert version_of(verbs) != version_of(["RETURN", "TRAP"])
 
 
 def test_the_header_has_every_verb() -> None:

@@ -754,7 +754,8 @@ def run_tests(folder: Path, tests: str) -> "subprocess.CompletedProcess[str]":
     left_out = "PYTEST_", "AISRV_IN_FULL"
     settings = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     settings |= {"AISRV_TEST_MEMORY": "heap", "AISRV_TEST_LIBRARY": str(folder)}
-    plugins = "-p", "tests.support.exact_memory", "-p", "no:cacheprovider"
+    # Where CI is set, pytest says where arrays differ, element by element, which takes minutes.
+    plugins = "--assert=plain", "-p", "tests.support.exact_memory", "-p", "no:cacheprovider"
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", *plugins, "-k", tests, *FILES],
         env=settings,

@@ -29,8 +29,8 @@ from tests.support.device_time import on_virtual_time
 from tests.support.past_timeline import Scheduled
 
 PROGRAM = """
-    #define _GNU_SOURCE
     #include <assert.h>
+    #include <errno.h>
     #include <limits.h>
     #include <pthread.h>
     #include <sched.h>
@@ -133,10 +133,14 @@ def children_of(pid: int) -> set[int]:
     return found
 
 
+GNU = ("-D_GNU_SOURCE",)
+"""Declares what glibc has beyond C, before any header is read."""
+
+
 def told_of(folder: Path, fault: str, caplog: pytest.LogCaptureFixture) -> str:
     """Run a program with a fault in its first core; return what is told of that core's trap."""
     before = children_of(os.getpid())
-    assert run_c(folder, PROGRAM.replace("FAULT", fault)) == TRAPPED
+    assert run_c(folder, PROGRAM.replace("FAULT", fault), options=GNU) == TRAPPED
     assert children_of(os.getpid()) <= before
     (record,) = caplog.records
     told = re.fullmatch(
@@ -183,7 +187,7 @@ LOST = {
 def test_a_fault_of_the_heap_halts_the_tile(
     tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert run_c(tmp_path, PROGRAM.replace("FAULT", fault)) == TRAPPED
+    assert run_c(tmp_path, PROGRAM.replace("FAULT", fault), options=GNU) == TRAPPED
     messages = sorted(record.getMessage() for record in caplog.records)
     assert [message[: len("tile 0 core 0")] for message in messages] == [f"tile 0 core {n}" for n in range(3)]
     assert f"ECALL (8): {LOST[fault]}" in messages[0]
@@ -191,7 +195,7 @@ def test_a_fault_of_the_heap_halts_the_tile(
 
 
 def test_a_program_that_is_killed_halts_the_tile(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert run_c(tmp_path, PROGRAM.replace("FAULT", "kill(getpid(), SIGKILL)")) == TRAPPED
+    assert run_c(tmp_path, PROGRAM.replace("FAULT", "kill(getpid(), SIGKILL)"), options=GNU) == TRAPPED
     assert len(caplog.records) == 3
     for record in caplog.records:
         assert (
@@ -216,7 +220,7 @@ def test_an_endless_loop_is_reported_again_and_again(
 ) -> None:
     text = PROGRAM.replace("FAULT", "for (;;) {}")
     processes = {0: ProcessSettings(cpu_limit=1, cpu_limit_halts=True)}
-    assert run_c(tmp_path, text, RunSettings(processes=processes)) == TRAPPED
+    assert run_c(tmp_path, text, RunSettings(processes=processes), options=GNU) == TRAPPED
     first, second = (record.getMessage() for record in caplog.records)
     assert first == f"tile 0 core 0 (main): 1 s of CPU time without a verb, {IN_BAD}"
     assert f"ECALL (8): no verb within the limit of CPU time, {IN_BAD}; the core is halted" in second

@@ -26,6 +26,8 @@ LANGUAGES = [("gcc", "c"), ("clang", "c"), ("gcc", "cc"), ("clang", "cc")]
 
 
 def run(folder: Path, text: str, compiler: str, suffix: str) -> int:
+    if suffix == "cc":
+        need_compiler("g++")  # a gcc without it has no C++, and clang none of its headers
     source = folder / f"program.{suffix}"
     source.write_text(f"{HEADERS}\n{dedent(text)}")
     program = build(Program((Unit((source,), options=("-Werror",)),)), need_compiler(compiler))

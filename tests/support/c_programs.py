@@ -49,9 +49,10 @@ def run_c(
     settings: RunSettings | None = None,
     compiler: str = "gcc",
     outside: Sequence[Outside] = (),
+    options: Sequence[str] = (),
 ) -> int:
     """Compile and run a program, on both tiles where it has a main for tile 1; return its exit code."""
-    program = compiled(folder, text, compiler)
+    program = compiled(folder, text, compiler, options)
     programs = {0: program, 1: program} if "main_tile1" in mains(program) else {0: program}
     return run_whole_programs(programs, settings or RunSettings(), outside=outside)
 

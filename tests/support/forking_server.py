@@ -39,8 +39,9 @@ def next_command(requests: socket.socket) -> dict[str, Any] | None:
             return _in_fork(json.loads(message), *files)
         for each in files:
             os.close(each)
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        with suppress(ChildProcessError):  # all have ended
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 def _in_fork(request: dict[str, Any], output: int, errors: int, result: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from errno import ENODEV
+from errno import ENODEV, ENOENT
 from functools import partial
 from pathlib import Path
 
@@ -345,7 +345,10 @@ async def test_python_that_keeps_its_device_open_finds_the_new_one_beside_it(tmp
         while not server.node.unplugged:
             await wait_all_tasks_blocked(0.01)
         await process.stdin.send_all(b"\n")
-        assert await lines.next() == f"('write', {ENODEV}, 'reset', {ENODEV}, 'find', None)"
+        # What libusb's reset says depends on whether its own thread has heard of the unplugging yet.
+        assert await lines.next() in {
+            f"('write', {ENODEV}, 'reset', {e}, 'find', None)" for e in (ENODEV, ENOENT)
+        }
         server.bus.plug()
         while server.node.unplugged:
             await wait_all_tasks_blocked(0.01)

@@ -134,13 +134,19 @@ def max_pool(params: PoolParams, elements: ElementType) -> Step:
 
 def _pool(params: PoolParams, kind: str, elements: ElementType) -> Step:
     bounds: Bounds = arithmetic.activation_bounds(params.activation, params.output_quant, elements)
+    kind = f"{kind}_INT16" if elements is INT16 else kind
+    return pool_step(params, kind, _BYTE_WORK, low=bounds.low, high=bounds.high)
+
+
+def pool_step(params: PoolParams, kind: str, work: int, *, low: int, high: int) -> Step:
+    """Prepare a pool of any elements; `work` is that of a value of a window, in multiply-accumulates."""
     down, across = pool_windows(params)
     batches, height, width, channels = params.input_shape
     taps = min(params.filter_h, height) * min(params.filter_w, width)
     return make_step(
-        f"{kind}_INT16" if elements is INT16 else kind,
+        kind,
         "pool",
-        len(params.output) * taps * _BYTE_WORK,
+        len(params.output) * taps * work,
         items=batches * down.outputs,
         input=params.input,
         output=params.output,
@@ -156,8 +162,8 @@ def _pool(params: PoolParams, kind: str, elements: ElementType) -> Step:
         stride_w=params.stride_w,
         top=down.before,
         left=across.before,
-        low=bounds.low,
-        high=bounds.high,
+        low=low,
+        high=high,
     )
 
 

@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from aisrv.kernels.backends.native.elementwise import pool_step
 from aisrv.kernels.backends.native.float32 import bit_bounds
 from aisrv.kernels.backends.native.steps import Step, make_step
 from aisrv.kernels.params import ElementwiseAddParams, MulParams, PoolParams, SoftmaxParams
-from aisrv.kernels.windows import pool_windows
 
 _POWERS: Final = 32
 _FLOAT_WORK: Final = 16
@@ -51,39 +51,12 @@ def _pairs(params: ElementwiseAddParams | MulParams, kind: str) -> Step:
 
 def average_pool(params: PoolParams) -> Step:
     """Prepare AVERAGE_POOL_2D: sums by the number of values inside of the picture."""
-    return _pool(params, "AVERAGE_POOL_FLOAT32")
+    return pool_step(params, "AVERAGE_POOL_FLOAT32", _FLOAT_WORK, **bit_bounds(params.activation))
 
 
 def max_pool(params: PoolParams) -> Step:
     """Prepare MAX_POOL_2D."""
-    return _pool(params, "MAX_POOL_FLOAT32")
-
-
-def _pool(params: PoolParams, kind: str) -> Step:
-    down, across = pool_windows(params)
-    batches, height, width, channels = params.input_shape
-    taps = min(params.filter_h, height) * min(params.filter_w, width)
-    return make_step(
-        kind,
-        "pool",
-        len(params.output) * taps * _FLOAT_WORK,
-        items=batches * down.outputs,
-        input=params.input,
-        output=params.output,
-        batches=batches,
-        height=height,
-        width=width,
-        channels=channels,
-        out_height=down.outputs,
-        out_width=across.outputs,
-        filter_h=params.filter_h,
-        filter_w=params.filter_w,
-        stride_h=params.stride_h,
-        stride_w=params.stride_w,
-        top=down.before,
-        left=across.before,
-        **bit_bounds(params.activation),
-    )
+    return pool_step(params, "MAX_POOL_FLOAT32", _FLOAT_WORK, **bit_bounds(params.activation))
 
 
 def softmax(params: SoftmaxParams) -> Step:

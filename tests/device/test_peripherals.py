@@ -11,9 +11,11 @@ import trio
 import trio.testing
 
 from aisrv import digits
-from aisrv.board import Board, BoardError
+from aisrv.board import Board, BoardError, PeripheralKind
+from aisrv.board.pin_specs import KINDS
 from aisrv.board.toml_file import parse_board
 from aisrv.device.device import Device, open_device
+from aisrv.device.peripherals import _BUILDERS
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command, Status
 from aisrv.sensors.registers import GenericSensor
@@ -28,6 +30,7 @@ from phy.pins.uart_receiver import UartReceiver
 from phy.pins.uart_transmitter import UartTransmitter
 from phy.pins.wave import assert_wave, keep_wave
 from tests.support.i2c_controller import I2cController
+from tests.support.paths import ROOT
 from tests.support.pin_bench import Line
 from tests.support.simulation import simulated
 
@@ -51,6 +54,25 @@ async def device_with(text: str, folder: Path = Path(), **options: Any) -> Async
 async def until(device: Device, tick: int) -> None:
     await trio.sleep_until(device.node.clock.deadline(tick))
     await trio.testing.wait_all_tasks_blocked()
+
+
+def signals_in_guide() -> dict[str, str]:
+    """What the guide says of the signals of each kind, by the kind in backticks."""
+    told, before = {}, ""
+    for row in (ROOT / "docs/guides/pins.md").read_text().splitlines():
+        if row.startswith("| `"):
+            _, kind, signals, *_ = row.split("|")
+            before = before if signals.strip() == "the same" else signals
+            told[kind.strip()] = before
+    return told
+
+
+@pytest.mark.parametrize("kind", PeripheralKind)
+def test_every_kind_is_built_and_in_the_guide_with_its_signals(kind: PeripheralKind) -> None:
+    assert kind in _BUILDERS
+    signals = signals_in_guide()[f"`{kind.value}`"]
+    assert f"`{KINDS[kind].signals[0]}`" in signals
+    assert f"`{KINDS[kind].signals[-1]}`" in signals
 
 
 I2C = {"scl": "1A", "sda": "1B"}

@@ -34,7 +34,7 @@ from aisrv.firmware.records import (
 from aisrv.firmware.spins import Spin
 from aisrv.firmware.tile_process import ProgramEnded, TileProcess
 from aisrv.firmware.verbs import VERBS
-from aisrv.firmware.verbs.program_tile import R, Resource, UsbSide
+from aisrv.firmware.verbs.program_tile import Answer, Handler, ProgramTile, R, Resource, UsbSide
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.clockblock import ClockBlock
 from aisrv.xcore.core import Core, current_core
@@ -52,6 +52,7 @@ logger = logging.getLogger(__name__)
 
 _RETURN: Final = Verb.RETURN
 _LET_TIME_PASS: Final = Verb.LET_TIME_PASS
+_SPIN: Final = Verb.SPIN
 _SETUP_INTERRUPT: Final = Verb.SETUP_INTERRUPT
 _TICKS_TO_DRIVE: Final = 2
 """To the next edge of the reference clock, and the tick that follows it."""
@@ -259,51 +260,55 @@ class CTile:
             raise Trap(self.ended.kind, self.ended.reason)
 
     async def _perform_verbs(self, coroutine: _Coroutine) -> None:
-        """Perform verbs until the function has returned, or sets up the first interrupt, which is left."""
-        perform = self._perform if coroutine.callbacks is None else self._perform_interruptibly
-        tick_of = self.tile.runtime.tick_of
-        while True:
-            while coroutine.posted:
-                await perform(coroutine, coroutine.posted.pop(0), "at or before ")
-            request = coroutine.request
-            if request is None:
-                return  # all cores of the tile end
-            verb = request.verb
-            if verb is _SETUP_INTERRUPT and coroutine.is_uninterruptible:
-                return
-            coroutine.request = None
-            if verb is _RETURN:
-                coroutine.returned = request.a
-                return
-            if request.verb == Verb.SPIN:
-                await perform(coroutine, request, "")
-                continue
-            value, data = await perform(coroutine, request, "")
-            tick = tick_of(coroutine.core)
-            answer = result(coroutine.number, value, tick, data, time_stands=verb is _LET_TIME_PASS)
-            if len(self._coroutines) == 1 and not self._is_live:  # nobody else's result could go with it
-                self._results.append(answer)
-                self._run_program()
-            else:
-                await self._give(answer)
+        """Perform verbs until the function has returned, or sets up the first interrupt, which is left.
 
-    async def _perform(self, coroutine: _Coroutine, request: Request, when: str) -> tuple[int, bytes]:
+        Traps say the line of the program.
+        """
+        perform = VERBS.__getitem__ if coroutine.callbacks is None else self._interruptible(coroutine)
+        tick_of = self.tile.runtime.tick_of
+        performed: Request | None = None
         try:
-            return await VERBS[request.verb](self, request)
+            while True:
+                while coroutine.posted:
+                    performed = coroutine.posted.pop(0)
+                    await perform(performed.verb)(self, performed)
+                request = performed = coroutine.request
+                if request is None:
+                    return  # all cores of the tile end
+                verb = request.verb
+                if verb is _SETUP_INTERRUPT and coroutine.is_uninterruptible:
+                    return
+                coroutine.request = None
+                if verb is _RETURN:
+                    coroutine.returned = request.a
+                    return
+                value, data = await perform(verb)(self, request)
+                if verb is _SPIN:
+                    continue
+                tick = tick_of(coroutine.core)
+                answer = result(coroutine.number, value, tick, data, time_stands=verb is _LET_TIME_PASS)
+                if len(self._coroutines) == 1 and not self._is_live:  # nobody else's result could go with it
+                    self._results.append(answer)
+                    self._run_program()
+                else:
+                    await self._give(answer)
         except Trap as trap:
-            if request.verb == Verb.TRAP:
+            if performed is None or performed.verb is Verb.TRAP:
                 raise
             lines = lines_of(self.file, self._where(coroutine))
-            said = in_lines(lines, f"{coroutine.when}{when}")
-            raise Trap(trap.kind, f"{trap.reason}{said}", trap.place) from None
+            when = f"{coroutine.when}{'at or before ' if performed.is_posted else ''}"
+            raise Trap(trap.kind, f"{trap.reason}{in_lines(lines, when)}", trap.place) from None
 
     # Interrupts.
 
-    async def _perform_interruptibly(
-        self, coroutine: _Coroutine, request: Request, when: str
-    ) -> tuple[int, bytes]:
+    def _interruptible(self, coroutine: _Coroutine) -> Callable[[Verb], Handler]:
+        """Return how verbs of a coroutine are performed that takes interrupts."""
         interrupts = self.callbacks_of(coroutine.number).interrupts
-        return await interrupts.interruptible(self._perform, coroutine, request, when)
+
+        async def perform(tile: ProgramTile, request: Request) -> Answer:
+            return await interrupts.interruptible(VERBS[request.verb], tile, request)
+
+        return lambda _verb: perform
 
     def callbacks_of(self, number: int) -> Callbacks:
         """Return the interrupts of a coroutine, also for a callback of it. Traps with ILLEGAL_RESOURCE."""

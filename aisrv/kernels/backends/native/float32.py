@@ -26,7 +26,7 @@ from aisrv.kernels.backends.native.pictures import (
 )
 from aisrv.kernels.backends.native.rescaling import LANES, empty_rescaling
 from aisrv.kernels.backends.native.steps import STRUCTURES, Step, aligned, make_step
-from aisrv.kernels.backends.native.team import ITEMS_PER_THREAD
+from aisrv.kernels.backends.native.team import shared_items
 from aisrv.kernels.backends.native.tiles import FLOAT32_PIXELS, choose_groups, chunk_pixels, shared_chunk
 from aisrv.kernels.float32 import activation_bounds
 from aisrv.kernels.params import (
@@ -144,14 +144,15 @@ def _tiled(
     starts = np.cumsum([0, *(part.nbytes for part in parts)])
     table = [(*each, int(start)) for each, start in zip(groups, starts, strict=False)]
     chunk = chunk_pixels(groups, pixel_values * filled.itemsize)
+    work = len(pixels) * weights.size
     if target.threads > 1:
-        chunk = shared_chunk(groups, chunk, len(pixels), ITEMS_PER_THREAD * target.threads)
+        chunk = shared_chunk(groups, chunk, len(pixels), shared_items(work, target.threads))
     words = empty_rescaling(blocks)
     words[:, _BIAS] = _by_block(params.bias, channels).view(np.int32)
     return make_step(
         "CONVOLUTION_FLOAT32",
         "convolution",
-        len(pixels) * weights.size,
+        work,
         source.keep_alive,
         items=-(-len(pixels) // chunk) * len(groups),
         picture=source.picture,

@@ -13,6 +13,7 @@ from tflite import BuiltinOperator
 
 from aisrv import digits
 from aisrv.kernels.backend import kernel_origin
+from aisrv.kernels.backends.native import team
 from aisrv.kernels.backends.native.backend import NativeBackend
 from aisrv.kernels.backends.native.float32 import bit_bounds
 from aisrv.kernels.backends.native.library import Variant
@@ -93,6 +94,19 @@ def layer(inputs: Sequence[float], weights: Sequence[float], bias: Sequence[floa
         activation=FusedActivation.NONE,
     )
     return replace(case, params=params)
+
+
+def test_threads_cut_small_layers_no_finer(variant: Variant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(team, "usable_cores", lambda: 4)
+    params = replace(
+        layer([1.0], [1.0]).params,
+        input=memoryview(array("f", [1.0] * 64)),
+        output=memoryview(array("f", [0.0] * 64)),
+    )
+    alone, shared = (NativeBackend(variant, threads).float32.fully_connected(params) for threads in (1, 4))
+    assert isinstance(alone, NativeKernel)
+    assert isinstance(shared, NativeKernel)
+    assert shared.steps[0].items == alone.steps[0].items
 
 
 def test_sums_are_in_order_and_the_bias_is_last(variant: Variant) -> None:

@@ -186,6 +186,8 @@ INLINE void tile512(const struct convolution *step, const int8_t *weights, int64
                 UNROLL for (int b = 0; b < blocks; b++) {
                     sums[p * blocks + b] = _mm512_dpbusd_epi32(sums[p * blocks + b], values, weight[b]);
                     KEEP(sums[p * blocks + b]);
+                    /* clang copies weights of many pixels to the stack. */
+                    if (pixels > 8) KEEP(weight[b]);
                 }
             }
             weights += 64 * blocks;

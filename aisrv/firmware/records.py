@@ -190,6 +190,8 @@ class Verb(enum.IntEnum):
     PORT_CLEAR_BUFFER = enum.auto()
     PORT_PEEK = enum.auto()
     PORT_OUT = enum.auto()
+    PORT_OUT_PART_WORD = enum.auto()
+    """Output the lowest bits of `b`; how many goes with it, in a word."""
     PORT_IN = enum.auto()
     PORT_OUT_SHIFT_RIGHT = enum.auto()
     PORT_IN_SHIFT_RIGHT = enum.auto()

@@ -361,6 +361,31 @@ def test_a_group_has_as_many_threads_as_cores_are_free(
     assert capfd.readouterr().out == "7 threads, 7 groups\n"
 
 
+@pytest.mark.parametrize("groups", ["thread_group_alloc()", "group"])
+def test_cores_that_add_threads_at_once_take_no_core_twice(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], groups: str
+) -> None:
+    text = """
+        static threadgroup_t group;
+        static int added, ran;
+        static void counts(void *unused) { (void)unused; ran++; delay_ticks(9); }
+        DECLARE_JOB(adds, (threadgroup_t));
+        void adds(threadgroup_t g) { delay_ticks(9); while (thread_group_try_add(g, counts, NULL, NULL)) added++; }
+        int main(void) {
+            group = thread_group_alloc();
+            threadgroup_t one = GROUPS, two = GROUPS;
+            PAR_JOBS(PJOB(adds, (one)), PJOB(adds, (two)));
+            thread_group_start(one);
+            if (two != one) thread_group_start(two);
+            thread_group_wait(one);
+            if (two != one) thread_group_wait(two);
+            printf("%d added, %d ran\\n", added, ran);
+        }
+    """
+    run_c(tmp_path, text.replace("GROUPS", groups))
+    assert capfd.readouterr().out == "6 added, 6 ran\n"
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

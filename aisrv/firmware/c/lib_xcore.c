@@ -282,11 +282,20 @@ threadgroup_t thread_group_alloc(void) {
     }
     return 0;
 }
+/* Threads of groups that do not run: each has a logical core, as on the chip. */
+static size_t idle_threads(void) {
+    size_t sum = 0;
+    for (unsigned number = 0; number < GROUPS; number++) {
+        if (groups[number].used && !groups[number].join) sum += groups[number].count;
+    }
+    return sum;
+}
 int thread_group_try_add(threadgroup_t group, thread_function_t function, void *argument, void *stack_base) {
+    size_t cores_free = runtime_verb(VERB_CORES_FREE, 0, 0); /* first, as other cores may add meanwhile */
     unsigned number = group_number(group);
     size_t count = groups[number].count;
     (void)stack_base;
-    if (count + 1 >= MOST_JOBS || runtime_verb(VERB_CORES_FREE, 0, 0) <= count) return 0;
+    if (count + 1 >= MOST_JOBS || cores_free <= idle_threads()) return 0;
     groups[number].jobs[count] = (xc_job_t){function, argument, ""};
     groups[number].count = count + 1;
     return 1;

@@ -114,8 +114,7 @@ uint32_t port_in(port_t p) { return runtime_verb(VERB_PORT_IN, p, 0); }
 uint32_t port_out_shift_right(port_t p, uint32_t data) { return runtime_verb(VERB_PORT_OUT_SHIFT_RIGHT, p, data); }
 uint32_t port_in_shift_right(port_t p, uint32_t data) { return runtime_verb(VERB_PORT_IN_SHIFT_RIGHT, p, data); }
 void port_out_part_word(port_t p, uint32_t data, uint32_t bits) {
-    port_set_shift_count(p, bits);
-    port_out(p, data);
+    runtime_post_with(VERB_PORT_OUT_PART_WORD, p, data, &bits, sizeof bits);
 }
 size_t port_endin(port_t p) { return runtime_verb(VERB_PORT_ENDIN, p, 0); }
 size_t port_force_input(port_t p, uint32_t *data) {

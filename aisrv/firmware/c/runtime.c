@@ -172,15 +172,18 @@ uint32_t runtime_verb_with(uint32_t verb, uint32_t a, uint32_t b, const void *ou
 
 uint32_t runtime_verb(uint32_t verb, uint32_t a, uint32_t b) { return runtime_verb_with(verb, a, b, NULL, 0, NULL, 0); }
 
-void runtime_post(uint32_t verb, uint32_t a, uint32_t b) {
+void runtime_post_with(uint32_t verb, uint32_t a, uint32_t b, const void *out, size_t out_bytes) {
     slot_t *slot = &slots[current];
     if (!has_posts) {
-        runtime_verb(verb, a, b);
+        runtime_verb_with(verb, a, b, out, out_bytes, NULL, 0);
         return;
     }
-    put(verb | POSTED, a, b, 0, 0);
+    void *place = put(verb | POSTED, a, b, out_bytes, 0);
+    if (out_bytes) memcpy(place, out, out_bytes);
     if (++slot->posted == MOST_POSTED) runtime_verb(VERB_CATCH_UP, 0, 0);
 }
+
+void runtime_post(uint32_t verb, uint32_t a, uint32_t b) { runtime_post_with(verb, a, b, NULL, 0); }
 
 uint32_t runtime_read_clock(void) {
     slot_t *slot = &slots[current];

@@ -15,6 +15,7 @@ uint32_t runtime_verb(uint32_t verb, uint32_t a, uint32_t b);
 
 /* Perform a verb whose result nobody needs: the core goes on, and the verb is performed before its next one; or, where
  * the tile has no posts, waits for it. */
+void runtime_post_with(uint32_t verb, uint32_t a, uint32_t b, const void *out, size_t out_bytes);
 void runtime_post(uint32_t verb, uint32_t a, uint32_t b);
 
 /* The reference clock as this core knows it, and whether it has read it since its last verb. */

@@ -102,6 +102,12 @@ async def _write_control_word(tile: ProgramTile, request: Request) -> Answer:
     return DONE
 
 
+async def _out_part_word(tile: ProgramTile, request: Request) -> Answer:
+    bits = int.from_bytes(request.data, "little")
+    await tile.port(request.a, request.verb).out_part_word(request.b, bits)
+    return DONE
+
+
 async def _peek(tile: ProgramTile, request: Request) -> Answer:
     port = tile.port(request.a, request.verb)
     await tile.poll_pins(port)
@@ -135,6 +141,7 @@ PORTS: Final[Mapping[Verb, Handler]] = {
     Verb.PORT_CLEAR_BUFFER: _sets(lambda port: port.clear_buffer()),
     Verb.PORT_PEEK: _peek,
     Verb.PORT_OUT: _waits(lambda port, value: port.out(value)),
+    Verb.PORT_OUT_PART_WORD: _out_part_word,
     Verb.PORT_IN: _waits(lambda port, _: port.in_()),
     Verb.PORT_OUT_SHIFT_RIGHT: _waits(lambda port, value: port.out_shift_right(value)),
     Verb.PORT_IN_SHIFT_RIGHT: _waits(lambda port, value: port.in_shift_right(value)),

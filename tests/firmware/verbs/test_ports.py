@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from aisrv.firmware.compiler import INCLUDE
+from aisrv.firmware.tile_process import ProcessSettings
 from aisrv.firmware.whole_program import Outside, RunSettings
 from aisrv.xcore.node import Node
 from aisrv.xcore.pin import Pin
@@ -129,6 +130,34 @@ def test_a_buffered_port_shifts_out_at_the_edges_of_a_clock_block(tmp_path: Path
     changes = [(10 + 10 * at, bit) for at, bit in enumerate(bits) if bit != ([0, *bits][at])]
     assert watch.waves["1A"] == changes
     assert watch.waves["1B"][:4] == [(5, 1), (10, 0), (15, 1), (20, 0)]
+
+
+@pytest.mark.parametrize("has_posts", [True, False])
+def test_part_words_of_two_cores_keep_their_lengths(tmp_path: Path, has_posts: bool) -> None:
+    """As each is one instruction: the bits above those of a word are never out."""
+    text = """
+        DECLARE_JOB(outputs, (port_t, uint32_t, uint32_t));
+        void outputs(port_t p, uint32_t data, uint32_t bits) {
+            for (int i = 0; i < 5; i++) {
+                port_out_part_word(p, data, bits);
+                delay_ticks(20);
+            }
+        }
+        int main(void) {
+            port_t p = XS1_PORT_1A;
+            port_start_buffered(p, 32);
+            PAR_JOBS(PJOB(outputs, (p, 0xFFFFFFFD, 2)), PJOB(outputs, (p, 0xFFFFFFF5, 4)));
+            port_sync(p);
+            return 0;
+        }
+    """
+    watch = Watch("1A")
+    processes = {0: ProcessSettings(has_posts=has_posts)}
+    settings = RunSettings(processes=processes, takes_chip_time=True)
+    assert run_c(tmp_path, text, settings, outside=[watch]) == 0
+    wave = watch.waves["1A"]
+    assert [level for _, level in wave] == [1, 0] * 3 * 5
+    assert {low - high for (high, _), (low, _) in zip(wave[::2], wave[1::2], strict=True)} == {1}
 
 
 def test_a_clock_that_stops_lets_the_last_edge_of_a_word_out(tmp_path: Path) -> None:

@@ -299,6 +299,8 @@ class TaskSpec:
     """Folders of headers."""
     sanitize: tuple[str, ...] = ()
     """Sanitizers of the compiler for the tile's program: `address`, `undefined`."""
+    bits: int = 64
+    """Bits of `long`, `size_t` and pointers in the tile's program: 64, or 32 as on the chip."""
     stack: int = 65536
     """Stack of each core of the tile's program, in bytes; the largest of its tasks holds."""
     post: bool = True

@@ -224,6 +224,7 @@ class _Task(Table, frozen=True):
     defines: dict[str, str | bool | Integer] | None = None
     include: tuple[Path, ...] | None = None
     sanitize: tuple[str, ...] | None = None
+    bits: Integer | None = None
     stack: Size | None = None
     post: bool | None = None
     debugger: tuple[str, ...] | None = None

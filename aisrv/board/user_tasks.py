@@ -24,6 +24,8 @@ _C_NAME: Final = re.compile(r"[A-Za-z_]\w{0,62}", re.ASCII)
 C_ARGUMENTS: Final = 8
 """Arguments of a function in C that a task may have."""
 SANITIZERS: Final = ("address", "undefined")
+C_BITS: Final = (64, 32)
+"""Bits of `long`, `size_t` and pointers that a program in C may have."""
 LEAST_STACK: Final = 4096
 MOST_STACK: Final = 1 << 24
 _PART: Final = re.compile(r"(engine|flash) ([0-9]{1,4})|(engine) ([0-9]{1,4}) (changes)", re.ASCII)
@@ -89,6 +91,7 @@ def check_tasks(tasks: Sequence[TaskSpec], engines: int, flashes: int) -> None:
                 f'the task {spec.name!r}: a function is written "module:function", not {spec.task!r}',
                 *("tasks", number, "task"),
             )
+    _check_bits(tasks)
     counts = {PartKind.ENGINE: engines, PartKind.CHANGES: engines, PartKind.FLASH: flashes}
     taken: set[TaskTarget] = set()
     for number, spec in enumerate(tasks):
@@ -137,10 +140,21 @@ def _check_c(number: int, spec: TaskSpec) -> None:
         if name not in SANITIZERS:
             known = ", ".join(SANITIZERS)
             raise BoardError(f"no sanitizer {name!r}; there are {known}", "tasks", number, "sanitize")
+    if spec.bits not in C_BITS:
+        raise BoardError(f"a program in C has 64 bits or 32, not {spec.bits}", "tasks", number, "bits")
     if not LEAST_STACK <= spec.stack <= MOST_STACK:
         raise BoardError(
             f"a stack has {LEAST_STACK} to {MOST_STACK} bytes, not {spec.stack}", "tasks", number, "stack"
         )
+
+
+def _check_bits(tasks: Sequence[TaskSpec]) -> None:
+    """Check that tasks in C of a tile, which are one program, have the same bits."""
+    first: dict[int, TaskSpec] = {}
+    for number, spec in enumerate(tasks):
+        if spec.is_in_c and (other := first.setdefault(spec.tile, spec)).bits != spec.bits:
+            said = f"{other.name!r} has {other.bits} bits, {spec.name!r} has {spec.bits}"
+            raise BoardError(f"tasks in C of a tile are one program: {said}", "tasks", number, "bits")
 
 
 def _targets(number: int, spec: TaskSpec) -> Iterator[tuple[str, PartTarget | TaskTarget]]:

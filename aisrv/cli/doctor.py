@@ -59,6 +59,7 @@ EXTRAS: Final = {
 
 
 C_USE: Final = "tasks in C, aisrv firmware"
+C_32_USE: Final = "tasks in C of 32 bits, --bits 32"
 NATIVE_USE: Final = "speed of --engine kernels"
 SANDBOX_USE: Final = "models of others"
 LIBUSB_USE: Final = "hardware on USB, --device usb"
@@ -138,6 +139,21 @@ def check_compiler() -> Finding:
         return Finding("C compiler", State.WORKS, find_compiler(), use=C_USE)
     except FirmwareError as error:
         return Finding("C compiler", State.MISSING, str(error), "sudo apt-get install gcc", C_USE)
+
+
+def check_32_bits() -> Finding:
+    """Compile and run a program of 32 bits."""
+    from aisrv.firmware.compiler import find_compiler
+    from aisrv.firmware.errors import FirmwareError
+    from aisrv.firmware.word_size import WordSizeError, check_32_bits
+
+    try:
+        check_32_bits(find_compiler())
+    except WordSizeError as error:
+        return Finding("C of 32 bits", State.MISSING, error.reason, error.helps, C_32_USE)
+    except FirmwareError as error:
+        return Finding("C of 32 bits", State.MISSING, str(error), "sudo apt-get install gcc", C_32_USE)
+    return Finding("C of 32 bits", State.WORKS, "compiles and runs", use=C_32_USE)
 
 
 def check_native() -> Finding:
@@ -224,6 +240,7 @@ async def examine() -> list[Finding]:
         *[await check_engine(kind) for kind in kinds],
         check_native(),
         check_compiler(),
+        check_32_bits(),
         *await trio.to_thread.run_sync(lambda: list(check_extras())),
         *await trio.to_thread.run_sync(lambda: list(check_sandbox())),
         await check_preload(),

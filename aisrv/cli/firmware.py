@@ -55,6 +55,13 @@ class CompilerOptions:
         type=click.Choice(["address", "undefined"]),
         help="Sanitizer of the compiler; may be repeated.",
     )
+    bits: str = option(
+        "--bits",
+        type=click.Choice(["64", "32"]),
+        default="64",
+        show_default=True,
+        help="Bits of `long`, `size_t` and pointers: on the chip 32.",
+    )
     options: str = option(
         "--cflags", default="", metavar="OPTIONS", help="Further options of the compiler, as one word."
     )
@@ -191,6 +198,7 @@ def run(
       aisrv firmware run --pins-vcd pins.vcd blink.c
       aisrv firmware run --define RATE=16000 --include api main.c audio.c
       aisrv firmware run --sanitize address main.c
+      aisrv firmware run --bits 32 main.c
       aisrv firmware run --no-post main.c
       aisrv firmware run --gdb 0 main.c
       aisrv firmware run --device-time --trace run.pftrace main.c
@@ -264,7 +272,7 @@ def _program(files: Sequence[Path], options: CompilerOptions, macros: Sequence[s
         tuple(path.absolute() for path in options.include),
         tuple(shlex.split(options.options)),
     )
-    return Program((unit,), sanitize=tuple(options.sanitize))
+    return Program((unit,), sanitize=tuple(options.sanitize), bits=int(options.bits))
 
 
 def _process(run: RunOptions, tile: int) -> "ProcessSettings":
@@ -295,7 +303,10 @@ async def _open_tracers(options: TraceOptions, run: RunOptions) -> AsyncIterator
 @firmware.command()
 @click.option("--cflags", is_flag=True, help="Print all options that a compiler needs for them.")
 @click.option("--cmake", is_flag=True, help="Print the path of a toolchain file for CMake.")
-def headers(cflags: bool, cmake: bool) -> None:
+@click.option(
+    "--bits", type=click.Choice(["64", "32"]), default="64", help="With --cflags: bits of pointers."
+)
+def headers(cflags: bool, cmake: bool, bits: str) -> None:
     """Print the folder of the headers of lib_xcore, for editors and for builds of your own.
 
     \b
@@ -306,6 +317,7 @@ def headers(cflags: bool, cmake: bool) -> None:
     """
     from aisrv.firmware.compiler import CFLAGS, INCLUDE, cache, named_compiler
     from aisrv.firmware.inline_assembly import assembler_options
+    from aisrv.firmware.word_size import word_size_options
 
     if cmake:
         from aisrv.firmware.toolchain import write_toolchain
@@ -313,6 +325,7 @@ def headers(cflags: bool, cmake: bool) -> None:
         click.echo(write_toolchain())
         return
     if cflags:
-        click.echo(shlex.join(("-std=gnu11", *CFLAGS, *assembler_options(named_compiler(), cache()))))
+        options = (*CFLAGS, *word_size_options(int(bits)), *assembler_options(named_compiler(), cache()))
+        click.echo(shlex.join(("-std=gnu11", *options)))
         return
     click.echo(INCLUDE)

@@ -106,7 +106,7 @@ def _program_of(specs: Sequence[TaskSpec], macros: Sequence[str]) -> Program:
     sanitizers = dict.fromkeys(name for spec in specs for name in spec.sanitize)
     libraries = dict.fromkeys(spec.library for spec in specs if spec.library is not None)
     functions = tuple(spec.c_function for spec in specs)
-    return Program(tuple(units), functions, tuple(sanitizers), tuple(libraries))
+    return Program(tuple(units), functions, tuple(sanitizers), tuple(libraries), specs[0].bits)
 
 
 def _make_library(number: int, spec: TaskSpec) -> None:

@@ -14,12 +14,12 @@ from aisrv.firmware.compiler import (
     CHECKS,
     LDFLAGS,
     cache,
-    check_options,
     find_compiler,
     runtime,
 )
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.inline_assembly import assembler_options
+from aisrv.firmware.word_size import check_32_bits, word_size_of, word_size_options
 
 _OF_XMOS: Final = (
     "-target=",
@@ -29,6 +29,7 @@ _OF_XMOS: Final = (
     "-mcmodel=",
     "-mno-dual-issue",
 )
+_OF_NO_TILE: Final = ("-mx32",)
 _NO_ASSEMBLY: Final = frozenset(("-S", "-E", "-fsyntax-only", "--version", "-v"))
 
 
@@ -37,21 +38,27 @@ def command(compiler: str, arguments: Sequence[str]) -> list[str]:
 
     Raises FirmwareError where the runtime does not compile, or an option makes other programs.
     """
-    check_options(arguments)
     own = [argument for argument in arguments if not argument.startswith(_OF_XMOS)]
-    begin = [compiler, "-std=gnu11", *CFLAGS, *CHECKS]
+    if (option := next((each for each in own if each in _OF_NO_TILE), None)) is not None:
+        raise FirmwareError(f"{option}: addresses of a tile's program have 64 bits, or with -m32 32")
+    bits = word_size_of(own)
+    begin = [compiler, "-std=gnu11", *CFLAGS, *word_size_options(bits), *CHECKS]
     if not own or _NO_ASSEMBLY.intersection(own):
         return [*begin, *own]
     call = [*begin, *assembler_options(compiler, cache()), *own]
     if "-c" in own:
         return call
-    return [*call, *runtime(compiler), *LDFLAGS, "-lm"]
+    return [*call, *runtime(compiler, bits=bits), *LDFLAGS, "-lm"]
 
 
 def main() -> int:
     """Call the host's compiler, and return its exit code."""
     try:
-        return subprocess.run(command(find_compiler(), sys.argv[1:]), check=False).returncode
+        compiler, arguments = find_compiler(), sys.argv[1:]
+        code = subprocess.run(command(compiler, arguments), check=False).returncode
+        if code and word_size_of(arguments) == 32:
+            check_32_bits(compiler)
+        return code
     except FirmwareError as error:
         print(error, file=sys.stderr)
         return 1

@@ -5,6 +5,7 @@ Source: "Firmware in C on the substrate", sections Memory, and Sources and heade
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +19,7 @@ from msgspec import Struct
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.inline_assembly import assembler_options, has_assembly
 from aisrv.firmware.records import header
+from aisrv.firmware.word_size import check_32_bits, word_size_options
 from aisrv.values.cache_folder import cache_folder
 from aisrv.values.regular_file import read_regular
 from aisrv.values.whole_file import write_whole
@@ -28,6 +30,7 @@ INCLUDE: Final = HERE / "include"
 
 RUNTIME: Final = (
     "runtime.c",
+    "machine.c",
     "lib_xcore.c",
     "interrupts.c",
     "spin.c",
@@ -70,7 +73,8 @@ _REFUSED: Final = {
     ".xc": "XC is not compiled here; write the task in C, or in Python",
     ".s": "assembly of the XS3 has no counterpart on the host; write that part in C",
 }
-_OF_32_BITS: Final = frozenset(("-m32", "-mx32"))
+_OF_A_WIDTH: Final = frozenset(("-m32", "-m64", "-mx32"))
+_NO_R11: Final = re.compile("r11.* cannot be clobbered")
 _MISSING: Final = "no C compiler is found: install gcc or clang, or name one in CC"
 
 
@@ -100,6 +104,8 @@ class Program(Struct, frozen=True):
     """Sanitizers of the compiler, as "address"."""
     libraries: tuple[Path, ...] = ()
     """Archives and object files that belong to it."""
+    bits: int = 64
+    """Size of its addresses and of `long`: 64, or 32 as on the chip."""
 
 
 def find_compiler() -> str:
@@ -124,9 +130,22 @@ def cache() -> Path:
 def build(program: Program, compiler: str | None = None) -> Path:
     """Compile a program, or find it where nothing has changed, and return its file.
 
-    Raises CompileError with the compiler's words, FirmwareError where there is no compiler.
+    Raises CompileError with the compiler's words, FirmwareError where there is no compiler of its bits.
     """
     compiler = compiler or find_compiler()
+    try:
+        return _build(program, compiler)
+    except CompileError as error:
+        if program.bits == 32:
+            check_32_bits(compiler)
+            if _NO_R11.search(str(error)):
+                raise CompileError(
+                    f"{error}\nof 32 bits, only clang compiles what names r11: CC=clang"
+                ) from None
+        raise
+
+
+def _build(program: Program, compiler: str) -> Path:
     for unit in program.units:
         check_options(unit.options)
     for source in (source for unit in program.units for source in unit.sources):
@@ -136,7 +155,7 @@ def build(program: Program, compiler: str | None = None) -> Path:
             raise CompileError(f"{source} is not there")
     for library in program.libraries:
         _check_library(library)
-    parts = runtime(compiler, program.functions)
+    parts = runtime(compiler, program.functions, program.bits)
     calls = list(_calls(compiler, program))
     texts = [_run(*call, "-E") for call in calls]
     assemblers = [assembler_options(compiler, cache()) if has_assembly(text) else () for text in texts]
@@ -151,27 +170,29 @@ def build(program: Program, compiler: str | None = None) -> Path:
         libraries = ("-lstdc++", "-lm") if is_cpp else ("-lm",)
         linked = Path(folder, "program")
         objects += [*parts, *map(str, program.libraries)]  # an archive gives what those before it want
-        _run(compiler, *objects, *LDFLAGS, *_sanitizers(program), "-o", str(linked), *libraries)
+        options = (*word_size_options(program.bits), *LDFLAGS, *_sanitizers(program))
+        _run(compiler, *objects, *options, "-o", str(linked), *libraries)
         _keep(linked, kept)
     return kept
 
 
 def check_options(options: Sequence[str]) -> None:
     """Raise CompileError for an option with which no program of a tile can be made."""
-    if found := next((option for option in options if option in _OF_32_BITS), None):
+    if found := next((option for option in options if option in _OF_A_WIDTH), None):
         raise CompileError(
-            f"{found}: a tile's program has 64 bits here, as its switch between stacks and its XS3 "
-            "instructions are written for them; every pointer of it fits a word of 32"
+            f"{found}: all of a tile's program has one size of addresses: `--bits 32` makes it 32 bits, "
+            "`bits = 32` in a board's tasks"
         )
 
 
-def runtime(compiler: str, functions: Sequence[str] = ()) -> list[str]:
+def runtime(compiler: str, functions: Sequence[str] = (), bits: int = 64) -> list[str]:
     """Compile what is linked to each program, or find it where nothing has changed, and return its objects.
 
     `functions` are what a board starts; none where the program has a main.
     """
     contents = [path.read_bytes() for path in sorted(HERE.rglob("*")) if path.is_file()]
-    options = ("-std=gnu11", "-D_GNU_SOURCE", *CFLAGS, f"-I{HERE}", "-O2", "-fno-stack-protector")
+    size = word_size_options(bits)
+    options = ("-std=gnu11", "-D_GNU_SOURCE", *CFLAGS, *size, f"-I{HERE}", "-O2", "-fno-stack-protector")
     said = "\0".join((_run(compiler, "--version"), compiler, header(), *options, *_RUNTIME_CODE))
     kept = cache() / hashlib.sha256(b"\0".join((said.encode(), *contents))).hexdigest()[:32]
     table = _table(functions)
@@ -226,7 +247,7 @@ def _keep(output: Path, kept: Path) -> None:
 
 def _calls(compiler: str, program: Program) -> Iterator[tuple[str, ...]]:
     """Return the compiler's call for each of the user's sources."""
-    checks = (*CHECKS, *_sanitizers(program))
+    checks = (*word_size_options(program.bits), *CHECKS, *_sanitizers(program))
     for unit in program.units:
         own = [f"-D{define}" for define in unit.defines] + [f"-I{folder}" for folder in unit.include]
         for source in unit.sources:
@@ -255,6 +276,7 @@ def _key(compiler: str, program: Program, texts: Sequence[str]) -> str:
     """Return what changes with the compiler, the options and the sources, headers included."""
     options = [option for unit in program.units for option in unit.options]
     options += [hashlib.sha256(read_regular(library)).hexdigest() for library in program.libraries]
+    options += word_size_options(program.bits)
     parts = (_run(compiler, "--version"), compiler, *CFLAGS, *LDFLAGS, *program.sanitize, *options, *texts)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 

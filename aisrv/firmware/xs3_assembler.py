@@ -11,7 +11,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 INSTRUCTIONS = {
@@ -47,16 +48,24 @@ TWO_OPERANDS = frozenset(("neg", "not"))
 
 _LEGACY = ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")
 _SIZES = {"": "q", "d": "l", "w": "w", "b": "b"}
-_REGISTERS = {
-    **{f"r{name}": (name, "q") for name in _LEGACY},
+_BYTES = {(f"{name[0]}l" if name[1] == "x" else f"{name}l"): (name, "b") for name in _LEGACY}
+_HIGH_BYTES = {f"{name[0]}h": (name, "b") for name in _LEGACY[:4]}
+_OF_EITHER = {
     **{f"e{name}": (name, "l") for name in _LEGACY},
     **{name: (name, "w") for name in _LEGACY},
-    **{(f"{name[0]}l" if name[1] == "x" else f"{name}l"): (name, "b") for name in _LEGACY},
+    **_BYTES,
+}
+_OF_32_BITS = {**_OF_EITHER, **_HIGH_BYTES}
+_OF_64_BITS = {
+    **_OF_EITHER,
+    **{f"r{name}": (name, "q") for name in _LEGACY},
     **{f"r{n}{end}": (f"r{n}", size) for n in range(8, 16) for end, size in _SIZES.items()},
 }
+_R11 = "xa_r11"
+"""Stands for r11, which `getsr` writes, where the host has none."""
 _STACK_WORDS = ".nstackwords"
 """Ends a symbol that XMOS's tools make of each function, its stack; here weak, which is 0."""
-_SAVED = ("rax", "rcx", "rdx", "rbx", "rsi", "rdi", *(f"r{n}" for n in range(8, 16)))
+_KEPT = ("ax", "cx", "dx", "bx", "si", "di")
 _RED_ZONE = 128
 _WIDE = re.compile(r"%[yz]mm\d")
 _MARKER = re.compile(r'#\s+(\d+)\s+"([^"]*)"')
@@ -68,10 +77,63 @@ class InstructionError(Exception):
     """An instruction that can't be rewritten."""
 
 
+@dataclass(frozen=True)
+class Width:
+    """How code of the host's processor of 64 bits is written, or of 32."""
+
+    register: str
+    """Begins the name of a register that holds an address."""
+    size: str
+    """Ends the name of an instruction on such registers."""
+    saved: tuple[str, ...]
+    """Registers that a call saves."""
+    registers: Mapping[str, tuple[str, str]]
+    """By the name of a register or a part of one: the register, and what ends an instruction on it."""
+
+    def put(self, number: int, operand: str) -> Iterator[str]:
+        """Yield what makes a register of any size, or a constant, an operand of 32 bits."""
+        place = f"xa_op+{8 * number}"
+        name = operand.lstrip("%")
+        if (register := self.registers.get(name)) is not None:
+            yield f"\tmovl $0, {place}"
+            yield f"\tmov{register[1]} %{name}, {place}"
+        elif name == "r11":
+            yield from (f"\tpushl {_R11}", f"\tpopl {place}")
+        elif "(" in operand or operand.startswith("%") or re.fullmatch(r"[a-z]+\d+", operand):
+            raise InstructionError(f"{operand} is neither a register nor a constant of an XS3 instruction")
+        else:
+            yield f"\tmovl ${operand.lstrip('$')}, {place}"
+
+    def take(self, number: int, operand: str) -> Iterator[str]:
+        """Yield what writes an operand of 32 bits to a register, or its lowest bits to a byte."""
+        place, name = f"xa_op+{8 * number}", operand.lstrip("%")
+        if self.registers.get(name, ("", ""))[1] == "b":  # the rest may hold something else
+            yield f"\tmovb {place}, %{name}"
+        elif (word := self.word(operand)) == _R11:
+            yield from (f"\tpushl {place}", f"\tpopl {word}")
+        else:
+            yield f"\tmovl {place}, {word}"
+
+    def word(self, operand: str) -> str:
+        """Return the name of the 32 bits of a register."""
+        register = self.registers.get(operand.lstrip("%"))
+        if register is None and operand == "r11":
+            return _R11
+        if register is None or (register[1] == "b" and self.registers is _OF_32_BITS):
+            raise InstructionError(f"{operand} is not a register of an XS3 instruction")
+        name = register[0]
+        return f"%{name}d" if name.startswith("r") else f"%e{name}"
+
+
+BITS_64 = Width("r", "q", (*(f"r{name}" for name in _KEPT), *(f"r{n}" for n in range(8, 16))), _OF_64_BITS)
+BITS_32 = Width("e", "l", tuple(f"e{name}" for name in _KEPT), _OF_32_BITS)
+
+
 class Rewriter:
     """Rewrites the output of a compiler."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: Width = BITS_64) -> None:
+        self._width = width
         self._in_assembly = False
         self._files: dict[str, str] = {}
         self._folder = ""
@@ -117,7 +179,8 @@ class Rewriter:
         if kinds is not None and ("r" not in kinds or "res[" in rest):
             yield from self._call(name, kinds, operands)
         elif name == "mov" and len(operands) == 2 and not all(each[0] in "%$" for each in operands):
-            yield f"\tmovl {_word(operands[1])}, {_word(operands[0])}"  # the destination is first
+            destination, source = map(self._width.word, operands)
+            yield f"\tmovl {source}, {destination}"
         elif (
             name in UNSERVED
             or "res[" in rest
@@ -133,7 +196,8 @@ class Rewriter:
         if len(operands) != len(kinds):
             raise InstructionError(f"XS3 instruction '{name}' has {len(kinds)} operands, not {len(operands)}")
         self._calls += 1
-        yield f"\tleaq -{_RED_ZONE}(%rsp), %rsp"
+        r, q, saved = self._width.register, self._width.size, self._width.saved
+        yield f"\tlea{q} -{_RED_ZONE}(%{r}sp), %{r}sp"
         for number, (kind, operand) in enumerate(zip(kinds, operands, strict=True)):
             if kind == "r":
                 resource = re.fullmatch(r"res\[(.*)\]", operand)
@@ -141,39 +205,28 @@ class Rewriter:
                     raise InstructionError(f"XS3 instruction '{name}': {operand} is not res[...]")
                 operand = resource[1].strip()
             if kind != "d":
-                yield from _put(number, operand)
-        yield from (f"\tpushq %{register}" for register in _SAVED)
-        yield from ("\tpushfq", "\tmovq %rsp, %rbx", "\tandq $-16, %rsp", "\tsubq $512, %rsp")
-        yield from ("\tfxsave (%rsp)", f"\tcall xa_{name}", "\tfxrstor (%rsp)", "\tmovq %rbx, %rsp")
-        yield from ("\tpopfq", *(f"\tpopq %{register}" for register in reversed(_SAVED)))
+                yield from self._width.put(number, operand)
+        yield from (f"\tpush{q} %{register}" for register in saved)
+        yield from (
+            f"\tpushf{q}",
+            f"\tmov{q} %{r}sp, %{r}bx",
+            f"\tand{q} $-16, %{r}sp",
+            f"\tsub{q} $512, %{r}sp",
+        )
+        yield from (
+            f"\tfxsave (%{r}sp)",
+            f"\tcall xa_{name}",
+            f"\tfxrstor (%{r}sp)",
+            f"\tmov{q} %{r}bx, %{r}sp",
+        )
+        yield from (f"\tpopf{q}", *(f"\tpop{q} %{register}" for register in reversed(saved)))
         for number, (kind, operand) in enumerate(zip(kinds, operands, strict=True)):
             if kind in "dx":
-                yield f"\tmovl xa_op+{8 * number}, {_word(operand)}"
-        yield f"\tleaq {_RED_ZONE}(%rsp), %rsp"
+                yield from self._width.take(number, operand)
+        yield f"\tlea{q} {_RED_ZONE}(%{r}sp), %{r}sp"
         yield from (f"\t.weak {each}" for each in operands if each.endswith(_STACK_WORDS))
         if name == "waiteu":
             yield "\tjmp *xa_op"
-
-
-def _put(number: int, operand: str) -> Iterator[str]:
-    """Yield what makes a register of any size, or a constant, an operand of 32 bits."""
-    place = f"xa_op+{8 * number}"
-    if (register := _REGISTERS.get(operand.lstrip("%"))) is not None:
-        yield f"\tmovl $0, {place}"
-        yield f"\tmov{register[1]} %{operand.lstrip('%')}, {place}"
-    elif "(" in operand or operand.startswith("%") or re.fullmatch(r"[a-z]+\d+", operand):
-        raise InstructionError(f"{operand} is neither a register nor a constant of an XS3 instruction")
-    else:
-        yield f"\tmovl ${operand.lstrip('$')}, {place}"
-
-
-def _word(operand: str) -> str:
-    """Return the name of the 32 bits of a register."""
-    register = _REGISTERS.get(operand.lstrip("%"))
-    if register is None:
-        raise InstructionError(f"{operand} is not a register of an XS3 instruction")
-    name = register[0]
-    return f"%{name}d" if name.startswith("r") else f"%e{name}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -181,7 +234,7 @@ def main(arguments: Sequence[str]) -> int:
     sources = [each for each in arguments if each.endswith((".s", ".S"))]
     text = "".join(Path(each).read_text() for each in sources) if sources else sys.stdin.read()
     try:
-        rewritten = Rewriter().rewrite(text)
+        rewritten = Rewriter(BITS_32 if "--32" in arguments else BITS_64).rewrite(text)
     except InstructionError as error:
         print(error, file=sys.stderr)
         return 1

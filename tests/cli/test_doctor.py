@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from aisrv.attach.preload import server as preload_server
 from aisrv.cli import doctor
 from aisrv.cli.doctor import RULE, Extra, Finding, State
+from aisrv.firmware.word_size import INSTALL
 from aisrv.inference.process.sandbox_layers import SandboxLayer, sandbox_layers
 from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.values.extras import install_command
@@ -135,6 +136,23 @@ def test_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = "no C compiler is found: install gcc or clang, or name one in CC"
     assert doctor.check_compiler() == Finding(
         "C compiler", State.MISSING, missing, "sudo apt-get install gcc", doctor.C_USE
+    )
+
+
+def test_a_compiler_without_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\nexit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    reason = f"{compiler} finds no headers and libraries of 32 bits"
+    assert doctor.check_32_bits() == Finding("C of 32 bits", State.MISSING, reason, INSTALL, doctor.C_32_USE)
+
+
+def test_no_compiler_has_32_bits_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "mycc")
+    missing = "the compiler of CC, 'mycc', is not found"
+    assert doctor.check_32_bits() == Finding(
+        "C of 32 bits", State.MISSING, missing, "sudo apt-get install gcc", doctor.C_32_USE
     )
 
 

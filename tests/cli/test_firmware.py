@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from aisrv.cli.main import main
 from tests.support.amounts import amount
-from tests.support.c_programs import kept_programs, need_compiler
+from tests.support.c_programs import kept_programs, need_32_bits, need_compiler
 from tests.support.paths import ROOT
 from tests.support.programs import AISRV, run_process
 
@@ -171,6 +171,26 @@ def test_a_sanitizer_finds_an_overflow(tmp_path: Path) -> None:
     assert "main.c:4" in done.stderr
 
 
+def test_a_program_of_32_bits_has_a_sanitizer_and_pointers_in_words(tmp_path: Path) -> None:
+    need_32_bits(need_compiler())
+    text = """
+#include <stdlib.h>
+#include <xcore/channel.h>
+int main(void) {
+    channel_t c = chan_alloc();
+    int *volatile p = malloc(4);
+    *p = 1;
+    chanend_out_word(c.end_a, (uint32_t)p);
+    return *((int *)chanend_in_word(c.end_b) + *p);
+}
+"""
+    words = ("--bits", "32", "--sanitize", "address")
+    done = run_process([*AISRV, "firmware", "run", *words, source(tmp_path, text)])
+    assert done.returncode != 0
+    assert "heap-buffer-overflow" in done.stderr
+    assert "main.c:9" in done.stderr
+
+
 def test_a_debugger_stops_in_a_task_and_shows_its_arguments(tmp_path: Path) -> None:
     gdb = need_compiler("gdb")
     text = """
@@ -192,13 +212,17 @@ int main(void) {
     assert done.returncode == 4
 
 
-def test_the_headers_compile_elsewhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bits", [64, 32])
+def test_the_headers_compile_elsewhere(tmp_path: Path, bits: int) -> None:
+    size = f'_Static_assert(8 * sizeof(void *) == {bits}, "");\n'
     main_c = source(
-        tmp_path, "#include <xcore/channel.h>\nuint32_t f(chanend_t c) { return chan_in_word(c); }"
+        tmp_path, f"#include <xcore/channel.h>\n{size}uint32_t f(chanend_t c) {{ return chan_in_word(c); }}"
     )
+    if bits == 32:
+        need_32_bits(need_compiler())
     (folder,) = firmware("headers").stdout.splitlines()
     assert (Path(folder) / "xcore" / "channel.h").is_file()
-    options = firmware("headers", "--cflags").stdout.split()
+    options = firmware("headers", "--cflags", "--bits", str(bits)).stdout.split()
     done = subprocess.run(
         ["gcc", *options, "-fsyntax-only", main_c], capture_output=True, text=True, check=False
     )

@@ -1,6 +1,7 @@
 """Tasks in C on a board: with an engine, with each other, and what is said of those that do not load."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -17,7 +18,7 @@ from aisrv.xcore.core import Core
 from aisrv.xcore.probes import Probe, ProbeEvent, Value
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap
-from tests.support.c_programs import kept_programs, need_compiler
+from tests.support.c_programs import BITS, kept_programs, need_32_bits, need_compiler
 from tests.support.paths import ROOT
 from tests.support.simulation import sole_error
 
@@ -119,8 +120,15 @@ async def test_two_tasks_of_a_tile_share_a_program(tmp_path: Path, capfd: pytest
     assert capfd.readouterr().out == "703 seen\n"
 
 
-async def test_the_example_reads_what_the_one_in_python_reads(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("bits", BITS)
+async def test_the_example_reads_what_the_one_in_python_reads(
+    capfd: pytest.CaptureFixture[str], bits: int
+) -> None:
     board = read_board(ROOT / "examples/firmware/director.toml")
+    if bits == 32:
+        need_32_bits(need_compiler())
+        tasks = tuple(replace(task, bits=32) if task.is_in_c else task for task in board.tasks)
+        board = replace(board, tasks=tasks)
     output = ""
     with trio.fail_after(60):
         async with open_device(board, runner=inline):
@@ -145,6 +153,7 @@ SETTINGS: Mapping[str, tuple[dict[str, Any], str]] = {
     ),
     "macro": ({"defines": {"A-B": 1}}, "'A-B' is no name of a macro"),
     "sanitizer": ({"sanitize": ("thread",)}, "no sanitizer 'thread'; there are address, undefined"),
+    "bits": ({"bits": 16}, "a program in C has 64 bits or 32, not 16"),
     "stack": ({"stack": 4095}, "a stack has 4096 to 16777216 bytes, not 4095"),
 }
 
@@ -155,6 +164,24 @@ async def test_settings_that_do_not_fit(tmp_path: Path, case: str) -> None:
     with pytest.raises(BoardError) as refused:
         await run(in_c(tmp_path, "void task(void) {}", **settings))
     assert str(refused.value).endswith(reason)
+
+
+async def test_tasks_of_a_tile_have_the_same_bits(tmp_path: Path) -> None:
+    one, two = (in_c(tmp_path, f"void {name}(void) {{}}", name) for name in ("one", "two"))
+    with pytest.raises(BoardError) as refused:
+        await run(one, replace(two, bits=32))
+    reason = "tasks in C of a tile are one program: 'one' has 64 bits, 'two' has 32"
+    assert str(refused.value).endswith(reason)
+
+
+async def test_a_task_of_32_bits(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    need_32_bits(need_compiler())
+    await run(
+        in_c(
+            tmp_path, 'void task(long n) { printf("%d %ld\\n", (int)sizeof n, n); }', bits=32, arguments=(-7,)
+        )
+    )
+    assert capfd.readouterr().out == "4 -7\n"
 
 
 async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
@@ -172,6 +199,7 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
             defines = { DEBUG = 1, NAME = "x" }
             include = ["api"]
             sanitize = ["address"]
+            bits = 32
             stack = "128K"
             post = false
             debugger = ["gdb", "--args"]
@@ -186,6 +214,7 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
     assert (spec.library, spec.command) == (tmp_path / "lib.a", ("make", "lib.a"))
     assert (spec.debugger, spec.post) == (("gdb", "--args"), False)
     assert (spec.c_function, spec.arguments, spec.stack) == ("run", ("leds", 5), 128 * 1024)
+    assert spec.bits == 32
     assert (spec.defines, spec.include, spec.sanitize) == (
         {"DEBUG": 1, "NAME": "x"},
         (tmp_path / "api",),

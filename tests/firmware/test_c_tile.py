@@ -24,7 +24,7 @@ from aisrv.xcore.core import current_core
 from aisrv.xcore.node import open_node
 from aisrv.xcore.timed_classes import TIMED
 from aisrv.xcore.traps import Trap
-from tests.support.c_programs import compiled, need_compiler, run_c
+from tests.support.c_programs import BITS, compiled, need_compiler, run_c
 from tests.support.device_time import on_virtual_time
 from tests.support.past_timeline import Scheduled
 
@@ -137,10 +137,10 @@ GNU = ("-D_GNU_SOURCE",)
 """Declares what glibc has beyond C, before any header is read."""
 
 
-def told_of(folder: Path, fault: str, caplog: pytest.LogCaptureFixture) -> str:
+def told_of(folder: Path, fault: str, caplog: pytest.LogCaptureFixture, bits: int = 64) -> str:
     """Run a program with a fault in its first core; return what is told of that core's trap."""
     before = children_of(os.getpid())
-    assert run_c(folder, PROGRAM.replace("FAULT", fault), options=GNU) == TRAPPED
+    assert run_c(folder, PROGRAM.replace("FAULT", fault), options=GNU, bits=bits) == TRAPPED
     assert children_of(os.getpid()) <= before
     (record,) = caplog.records
     told = re.fullmatch(
@@ -154,11 +154,16 @@ def told_of(folder: Path, fault: str, caplog: pytest.LogCaptureFixture) -> str:
 IN_BAD = "in bad at program.c:20, called by main at program.c:33"
 
 
+@pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("fault", HALTED)
 def test_a_fault_halts_its_core_alone(
-    tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    fault: str,
+    bits: int,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    told = told_of(tmp_path, fault, caplog)
+    told = told_of(tmp_path, fault, caplog, bits)
     place = (
         "in deep at program.c:13, called by deep at program.c:14, 23 times" if fault == "deep(0)" else IN_BAD
     )
@@ -183,11 +188,12 @@ LOST = {
 }
 
 
+@pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("fault", LOST)
 def test_a_fault_of_the_heap_halts_the_tile(
-    tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, fault: str, bits: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert run_c(tmp_path, PROGRAM.replace("FAULT", fault), options=GNU) == TRAPPED
+    assert run_c(tmp_path, PROGRAM.replace("FAULT", fault), options=GNU, bits=bits) == TRAPPED
     messages = sorted(record.getMessage() for record in caplog.records)
     assert [message[: len("tile 0 core 0")] for message in messages] == [f"tile 0 core {n}" for n in range(3)]
     assert f"ECALL (8): {LOST[fault]}" in messages[0]
@@ -215,19 +221,21 @@ def test_a_program_that_writes_over_the_runtime_is_lost(
     assert "ECALL (8): the program of tile 0 is lost: there is no verb 999" in record.getMessage()
 
 
+@pytest.mark.parametrize("bits", BITS)
 def test_an_endless_loop_is_reported_again_and_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, bits: int, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     text = PROGRAM.replace("FAULT", "for (;;) {}")
     processes = {0: ProcessSettings(cpu_limit=1, cpu_limit_halts=True)}
-    assert run_c(tmp_path, text, RunSettings(processes=processes), options=GNU) == TRAPPED
+    assert run_c(tmp_path, text, RunSettings(processes=processes), options=GNU, bits=bits) == TRAPPED
     first, second = (record.getMessage() for record in caplog.records)
     assert first == f"tile 0 core 0 (main): 1 s of CPU time without a verb, {IN_BAD}"
     assert f"ECALL (8): no verb within the limit of CPU time, {IN_BAD}; the core is halted" in second
     assert capfd.readouterr().out == "sum 1225\n"
 
 
-def test_a_trap_names_the_frames(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bits", [64, 32])
+def test_a_trap_names_the_frames(tmp_path: Path, bits: int) -> None:
     text = """
         __attribute__((noinline)) void inner(int *p) { *p = 1; }
         __attribute__((noinline)) void outer(int n) { inner((int *)(long)n); }
@@ -237,7 +245,7 @@ def test_a_trap_names_the_frames(tmp_path: Path) -> None:
         Trap,
         match=r"at 0x40, in inner at program\.c:1, called by outer at program\.c:2, main at",
     ):
-        run_c(tmp_path, text, RunSettings(stops_at_trap=True))
+        run_c(tmp_path, text, RunSettings(stops_at_trap=True), bits=bits)
 
 
 POSTED = {

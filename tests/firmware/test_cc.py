@@ -8,7 +8,7 @@ import pytest
 from aisrv.firmware.cc import command
 from aisrv.firmware.compiler import mains
 from aisrv.firmware.whole_program import RunSettings, run_whole_programs
-from tests.support.c_programs import need_compiler
+from tests.support.c_programs import need_32_bits, need_compiler
 from tests.support.programs import run_process
 
 CC = [sys.executable, "-m", "aisrv.firmware.cc"]
@@ -47,9 +47,18 @@ def test_the_compilers_exit_code_and_words(tmp_path: Path) -> None:
 
 
 def test_an_option_that_makes_other_programs_is_refused() -> None:
-    done = run_process([*CC, "-m32", "-c", "main.c"])
-    assert done.returncode == 1
-    assert done.stderr.startswith("-m32: a tile's program has 64 bits here, as ")
+    done = run_process([*CC, "-mx32", "-c", "main.c"])
+    reason = "-mx32: addresses of a tile's program have 64 bits, or with -m32 32\n"
+    assert (done.returncode, done.stderr) == (1, reason)
+
+
+def test_with_m32_what_it_links_has_32_bits(tmp_path: Path) -> None:
+    need_32_bits(need_compiler())
+    source, program = tmp_path / "main.c", tmp_path / "program.xe"
+    source.write_text("int main(void) { return sizeof(long) + sizeof(void *); }\n")
+    done = run_process([*CC, "-m32", str(source), "-o", str(program)])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run_whole_programs({0: program}, RunSettings()) == 8
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,8 @@ from aisrv.firmware.compiler import (
 )
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.whole_program import RunSettings, run_whole_programs
-from tests.support.c_programs import compiled, need_compiler, run_c
+from aisrv.firmware.word_size import word_size_options
+from tests.support.c_programs import BITS, compiled, need_32_bits, need_compiler, run_c
 
 
 def program(folder: Path, text: str, name: str = "main.c") -> Program:
@@ -96,11 +97,11 @@ def test_other_languages_are_refused(tmp_path: Path, name: str, reason: str) -> 
     assert str(refused.value) == f"{tmp_path / name}: {reason}"
 
 
-@pytest.mark.parametrize("option", ["-m32", "-mx32"])
-def test_programs_of_32_bits_are_refused(tmp_path: Path, option: str) -> None:
+@pytest.mark.parametrize("option", ["-m32", "-m64", "-mx32"])
+def test_an_option_for_other_addresses_names_the_setting(tmp_path: Path, option: str) -> None:
     need_compiler()
     main = program(tmp_path, "int main(void) {}")
-    with pytest.raises(CompileError, match=f"^{option}: a tile's program has 64 bits here, as its switch "):
+    with pytest.raises(CompileError, match=f"^{option}: .* one size of addresses: `--bits 32` makes it 32"):
         build(Program((Unit(main.units[0].sources, options=("-O2", option)),)))
 
 
@@ -149,15 +150,19 @@ def test_a_char_has_no_sign(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     assert capfd.readouterr().out == "0xff\n"
 
 
+@pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("name", ["gcc", "clang"])
-def test_the_runtime_has_no_warnings(name: str, tmp_path: Path) -> None:
+def test_the_runtime_has_no_warnings(name: str, bits: int, tmp_path: Path) -> None:
     from aisrv.firmware.records import header
 
+    if bits == 32:
+        need_32_bits(need_compiler(name))
     (tmp_path / "verbs.h").write_text(header())
     options = (
         "-std=gnu11",
         "-D_GNU_SOURCE",
         *CFLAGS,
+        *word_size_options(bits),
         f"-I{HERE}",
         f"-I{tmp_path}",
         "-Wall",

@@ -7,7 +7,7 @@ import pytest
 from aisrv.firmware.tile_process import ProcessSettings
 from aisrv.firmware.whole_program import TRAPPED, RunSettings
 from aisrv.xcore.traps import Deadlock
-from tests.support.c_programs import HEADERS, need_compiler, run_c
+from tests.support.c_programs import BITS, HEADERS, need_32_bits, need_compiler, run_c
 from tests.support.programs import AISRV, run_process
 
 HEAD = """
@@ -41,8 +41,8 @@ WAITS = """
 """
 
 
-def _output(folder: Path, capfd: pytest.CaptureFixture[str], text: str) -> str:
-    assert run_c(folder, HEAD + text) == 0
+def _output(folder: Path, capfd: pytest.CaptureFixture[str], text: str, bits: int = 64) -> str:
+    assert run_c(folder, HEAD + text, bits=bits) == 0
     return capfd.readouterr().out
 
 
@@ -51,20 +51,24 @@ def _halting(seconds: float) -> RunSettings:
     return RunSettings({0: ProcessSettings(cpu_limit=seconds, cpu_limit_halts=True)})
 
 
+@pytest.mark.parametrize("bits", [64, 32])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_callbacks_run_while_their_core_waits_for_what_they_write(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str, bits: int
 ) -> None:
-    assert run_c(tmp_path, HEAD + WAITS, compiler=compiler) == 0
+    assert run_c(tmp_path, HEAD + WAITS, compiler=compiler, bits=bits) == 0
     assert capfd.readouterr().out == "20 at 2000\n"
 
 
+@pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("options", [["--cflags=-O0"], ["--cflags=-O3"], ["--sanitize", "address"]])
-def test_loops_of_any_code(tmp_path: Path, options: list[str]) -> None:
+def test_loops_of_any_code(tmp_path: Path, options: list[str], bits: int) -> None:
     source = tmp_path / "main.c"
     source.write_text(HEADERS + HEAD + WAITS)
-    need_compiler()
-    done = run_process([*AISRV, "firmware", "run", *options, str(source)])
+    compiler = need_compiler()
+    if bits == 32:
+        need_32_bits(compiler)
+    done = run_process([*AISRV, "firmware", "run", "--bits", str(bits), *options, str(source)])
     assert (done.stdout, done.stderr, done.returncode) == ("20 at 2000\n", "", 0)
 
 
@@ -120,7 +124,8 @@ def test_two_cores_take_turns_by_memory_alone(tmp_path: Path, capfd: pytest.Capt
     assert printed == f"40 turns, {expected}\n"
 
 
-def test_a_wait_keeps_all_registers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("bits", BITS)
+def test_a_wait_keeps_all_registers(tmp_path: Path, capfd: pytest.CaptureFixture[str], bits: int) -> None:
     """Numbers that lie in registers across the loop, as it calls nothing."""
     names = [f"x{i}" for i in range(14)]
     floats = [f"y{i}" for i in range(15)]
@@ -144,7 +149,7 @@ def test_a_wait_keeps_all_registers(tmp_path: Path, capfd: pytest.CaptureFixture
     """
     sums = [sum(seed * (i + 3) ^ i for i in range(14)) for seed in (1, 2, 3)]
     values = [sum(seed * (i + 0.5) for i in range(15)) for seed in (1, 2, 3)]
-    printed = _output(tmp_path, capfd, text)
+    printed = _output(tmp_path, capfd, text, bits)
     assert printed == "".join(f"{total} {value:.1f}\n" for total, value in zip(sums, values, strict=True))
 
 

@@ -370,7 +370,10 @@ def test_cores_that_add_threads_at_once_take_no_core_twice(
         static int added, ran;
         static void counts(void *unused) { (void)unused; ran++; delay_ticks(9); }
         DECLARE_JOB(adds, (threadgroup_t));
-        void adds(threadgroup_t g) { delay_ticks(9); while (thread_group_try_add(g, counts, NULL, NULL)) added++; }
+        void adds(threadgroup_t g) {
+            delay_ticks(9);
+            while (thread_group_try_add(g, counts, NULL, NULL)) added++;
+        }
         int main(void) {
             group = thread_group_alloc();
             threadgroup_t one = GROUPS, two = GROUPS;

@@ -8,7 +8,7 @@ import pytest
 
 from aisrv.firmware.compiler import Program, Unit, build
 from aisrv.firmware.whole_program import RunSettings, run_whole_programs
-from tests.support.c_programs import HEADERS, need_compiler
+from tests.support.c_programs import HEADERS, need_32_bits, need_compiler
 
 TYPES = ("int", "uint8_t", "const char *", "double", "uint64_t", "const unsigned *", "int16_t", "float")
 VALUES = (
@@ -21,16 +21,22 @@ PRINTED = (
     ("7", "1", "more", "-2.000000", "3", "22", "300", "-8.000000"),
 )
 FORMATS = ("%d", "%d", "%s", "%f", "%llu", "%u", "%d", "%f")
-LANGUAGES = [("gcc", "c"), ("clang", "c"), ("gcc", "cc"), ("clang", "cc")]
-"""Compilers, and the suffix by which they take a source as C or C++."""
+LANGUAGES = [
+    *[(compiler, suffix, 64) for suffix in ("c", "cc") for compiler in ("gcc", "clang")],
+    *[pytest.param(compiler, "c", 32, marks=pytest.mark.long) for compiler in ("gcc", "clang")],
+]
+"""Compilers, the suffix by which they take a source as C or C++, and the bits of pointers."""
 
 
-def run(folder: Path, text: str, compiler: str, suffix: str) -> int:
+def run(folder: Path, text: str, compiler: str, suffix: str, bits: int) -> int:
     if suffix == "cc":
         need_compiler("g++")  # a gcc without it has no C++, and clang none of its headers
     source = folder / f"program.{suffix}"
     source.write_text(f"{HEADERS}\n{dedent(text)}")
-    program = build(Program((Unit((source,), options=("-Werror",)),)), need_compiler(compiler))
+    path = need_compiler(compiler)
+    if bits == 32:
+        need_32_bits(path)
+    program = build(Program((Unit((source,), options=("-Werror",)),), bits=bits), path)
     return run_whole_programs({0: program}, RunSettings())
 
 
@@ -52,15 +58,15 @@ def job(count: int, values: Sequence[str]) -> str:
     return f"PJOB(job{count}, ({', '.join(values[:count])}))"
 
 
-@pytest.mark.parametrize(("compiler", "suffix"), LANGUAGES)
+@pytest.mark.parametrize(("compiler", "suffix", "bits"), LANGUAGES)
 def test_jobs_have_up_to_eight_arguments_of_any_type(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str, suffix: str
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str, suffix: str, bits: int
 ) -> None:
     jobs = "".join(with_arguments(count) for count in range(9))
     calls = [f"PAR_JOBS({', '.join(job(count, values) for values in VALUES)});" for count in range(9)]
     main = "int main(void) {\n" + indent("\n".join(calls), "    ") + "\n    return 0;\n}\n"
     numbers = "static const unsigned numbers[] = {11, 22};\n"
-    assert run(tmp_path, numbers + dedent(jobs) + main, compiler, suffix) == 0
+    assert run(tmp_path, numbers + dedent(jobs) + main, compiler, suffix, bits) == 0
     lines = [f"{count}: {' '.join(printed[:count])}" for count in range(9) for printed in PRINTED]
     assert sorted(capfd.readouterr().out.splitlines()) == sorted(lines)
 
@@ -104,16 +110,18 @@ NESTED = """
 """
 
 
-@pytest.mark.parametrize(("compiler", "suffix"), LANGUAGES)
+@pytest.mark.parametrize(("compiler", "suffix", "bits"), LANGUAGES)
 def test_jobs_and_selects_within_each_other(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str, suffix: str
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str, suffix: str, bits: int
 ) -> None:
-    assert run(tmp_path, NESTED, compiler, suffix) == 4
+    assert run(tmp_path, NESTED, compiler, suffix, bits) == 4
     assert capfd.readouterr().out == "2042 of 4\n"
 
 
-@pytest.mark.parametrize(("compiler", "suffix"), LANGUAGES)
-def test_eight_jobs(tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str, suffix: str) -> None:
+@pytest.mark.parametrize(("compiler", "suffix", "bits"), LANGUAGES)
+def test_eight_jobs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str, suffix: str, bits: int
+) -> None:
     jobs = ", ".join(f"PJOB(adds, ({1 << place}))" for place in range(8))
     functions = ", ".join(f"PFUNC(adds_to, sums + {place})" for place in range(8))
     text = f"""
@@ -129,5 +137,5 @@ def test_eight_jobs(tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler:
         return 0;
     }}
     """
-    assert run(tmp_path, text, compiler, suffix) == 0
+    assert run(tmp_path, text, compiler, suffix, bits) == 0
     assert capfd.readouterr().out == "11111111 255\n"

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 
@@ -10,6 +11,7 @@ import pytest
 
 from aisrv.firmware.compiler import Program, Unit, build, mains
 from aisrv.firmware.whole_program import Outside, RunSettings, run_whole_programs
+from aisrv.firmware.word_size import WordSizeError, check_32_bits
 from tests.support.programs import missing
 
 HEADERS = """
@@ -31,16 +33,38 @@ HEADERS = """
 """
 
 
+BITS = (64, pytest.param(32, marks=pytest.mark.long))
+"""Sizes of pointers that tests run programs with; 32 not every day."""
+
+
 def need_compiler(name: str = "gcc") -> str:
     """Return a compiler of C; skip the test without it."""
     return shutil.which(name) or missing(f"{name} is not installed; .ci/packages does that")
 
 
-def compiled(folder: Path, text: str, compiler: str = "gcc", options: Sequence[str] = ()) -> Path:
+@cache
+def need_32_bits(compiler: str) -> None:
+    """Skip the test where a compiler makes no programs of 32 bits, or they don't run."""
+    try:
+        check_32_bits(compiler)
+    except WordSizeError as error:
+        missing(f"{error.reason}; .ci/packages installs them")
+
+
+def compiled(
+    folder: Path,
+    text: str,
+    compiler: str = "gcc",
+    options: Sequence[str] = (),
+    bits: int = 64,
+) -> Path:
     """Compile a program; its lines are numbered from its own first one."""
     source = folder / "program.c"
     source.write_text(f'{HEADERS}\n#line 1 "{source}"\n{dedent(text).lstrip()}')
-    return build(Program((Unit((source,), options=tuple(options)),)), need_compiler(compiler))
+    path = need_compiler(compiler)
+    if bits == 32:
+        need_32_bits(path)
+    return build(Program((Unit((source,), options=tuple(options)),), bits=bits), path)
 
 
 def run_c(
@@ -50,9 +74,10 @@ def run_c(
     compiler: str = "gcc",
     outside: Sequence[Outside] = (),
     options: Sequence[str] = (),
+    bits: int = 64,
 ) -> int:
     """Compile and run a program, on both tiles where it has a main for tile 1; return its exit code."""
-    program = compiled(folder, text, compiler, options)
+    program = compiled(folder, text, compiler, options, bits)
     programs = {0: program, 1: program} if "main_tile1" in mains(program) else {0: program}
     return run_whole_programs(programs, settings or RunSettings(), outside=outside)
 

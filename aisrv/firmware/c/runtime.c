@@ -4,6 +4,7 @@
  * its answer says which of them go on. The messages lie in memory that both share; a byte on a pipe says "yours".
  * The layout is that of `aisrv/firmware/records.py`. */
 #include "interrupts.h"
+#include "machine.h"
 #include "runtime.h"
 #include "spin.h"
 
@@ -23,10 +24,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 #include <xcore/hwtimer.h>
-
-#if !defined(__x86_64__) || !defined(__linux__)
-#error "C tasks run on Linux on x86-64 alone"
-#endif
 
 enum { SLOTS = 2 * CALLBACKS, STARTED = 8, FRAMES = 24, RESOURCES = 256, PAGE = 4096, LINE_BYTES = 512 };
 enum { CPU_CHECK_MICROSECONDS = 2000, STEPS_OF_FIRST_LOOK = 32, MOST_STEPS = 16384 };
@@ -71,30 +68,6 @@ static uint32_t latest_tick; /* of a result */
 static volatile sig_atomic_t runs, turns; /* by a result, and all */
 static int cpu_limit, cpu_limit_halts; /* milliseconds; 0 for never */
 static int has_posts;
-
-__asm__(".text\n"
-        ".globl runtime_switch\n"
-        ".type runtime_switch, @function\n"
-        "runtime_switch:\n"
-        "    push %rbp\n"
-        "    push %rbx\n"
-        "    push %r12\n"
-        "    push %r13\n"
-        "    push %r14\n"
-        "    push %r15\n"
-        "    mov %rsp, (%rdi)\n"
-        "    mov %rsi, %rsp\n"
-        "    pop %r15\n"
-        "    pop %r14\n"
-        "    pop %r13\n"
-        "    pop %r12\n"
-        "    pop %rbx\n"
-        "    pop %rbp\n"
-        "    ret\n"
-        ".size runtime_switch, . - runtime_switch\n"
-        ".section .note.GNU-stack,\"\",@progbits\n"
-        ".text\n");
-enum { SAVED_FRAME_POINTER = 5, SAVED_RETURN = 6, SAVED_WORDS = 7 };
 
 static void die(const char *what) {
     dprintf(2, "tile %u: %s: %s\n", tile, what, strerror(errno));
@@ -356,18 +329,18 @@ static sigjmp_buf unwinding_failed;
 static size_t frames_at(const ucontext_t *at, uint64_t *frames) {
     void *found[FRAMES + 8];
     size_t count = 0;
-    void *address = (void *)at->uc_mcontext.gregs[REG_RIP];
+    void *address = (void *)at->uc_mcontext.gregs[MACHINE_PC];
     if (!sigsetjmp(unwinding_failed, 1)) {
         unwinding = 1;
         int all = backtrace(found, FRAMES + 8), first = 0;
         while (first < all && found[first] != address) first++;
-        for (int i = first; i < all && count < FRAMES; i++) frames[count++] = (uint64_t)found[i] - (i > first);
+        for (int i = first; i < all && count < FRAMES; i++) frames[count++] = (uintptr_t)found[i] - (i > first);
         unwinding = 0;
         if (count) return count;
     }
     unwinding = 0;
-    frames[0] = (uint64_t)address;
-    return walk((uintptr_t)at->uc_mcontext.gregs[REG_RBP], &slots[current], frames, 1);
+    frames[0] = (uintptr_t)address;
+    return walk((uintptr_t)at->uc_mcontext.gregs[MACHINE_FRAME_POINTER], &slots[current], frames, 1);
 }
 
 static void put_place(uint32_t verb, uint32_t a, uint32_t b, const uint64_t *frames, size_t count, const char *text) {

@@ -43,8 +43,6 @@ unsigned runtime_core(void);
 void runtime_spin(uint64_t pc, uint64_t frame_pointer);
 /* Whether another core of the tile could change memory. */
 int runtime_has_others(void);
-/* Saves the registers that a call keeps, and goes on where another stack stopped. */
-void runtime_switch(void **save, void *to);
 
 /* Halt this core as a trap of that kind does; `text` is the reason. */
 void runtime_trap(uint32_t kind, const char *text) __attribute__((noreturn));

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "interrupts.h"
+#include "machine.h"
 #include "runtime.h"
 #include "touched_memory.h"
 
@@ -22,16 +23,14 @@ enum {
     MOST_WINDOWS = 32,
     PAGE = 4096,
     VECTOR_BYTES = 4096,
-    RED_ZONE = 128,
     FIRST_MARK = 32,
     MOST_TURNS = 8,
-    GENERAL = REG_EFL + 1, /* registers to compare: the general ones, the pc, the flags */
     SINGLE_STEP = 0x100,
     PASSING_FLAGS = SINGLE_STEP | 0x10000
 };
 
 typedef struct {
-    greg_t general[GENERAL];
+    greg_t general[MACHINE_GENERAL], pc, flags;
     size_t vector_bytes;
     uint8_t vectors[VECTOR_BYTES];
 } state_t;
@@ -58,13 +57,14 @@ static struct {
     state_t reference;
 } look;
 
-uint64_t spin_vector_bytes, spin_vector_mask; /* of XSAVE, for the call */
+uintptr_t spin_vector_bytes;
+uint64_t spin_vector_mask;
 
 /* The state of the coroutine at a signal. */
 
 static const uint8_t *vectors_at(const ucontext_t *at, size_t *bytes) {
     enum { MAGIC = 464, SIZE = 480, LEGACY = 512 };
-    const uint8_t *saved = (const uint8_t *)at->uc_mcontext.fpregs;
+    const uint8_t *saved = (const uint8_t *)at->uc_mcontext.fpregs + MACHINE_BEFORE_FXSAVE;
     uint32_t magic, size;
     memcpy(&magic, saved + MAGIC, sizeof magic);
     memcpy(&size, saved + SIZE, sizeof size);
@@ -75,7 +75,8 @@ static const uint8_t *vectors_at(const ucontext_t *at, size_t *bytes) {
 static void take(state_t *state, const ucontext_t *at) {
     const uint8_t *saved = vectors_at(at, &state->vector_bytes);
     memcpy(state->general, at->uc_mcontext.gregs, sizeof state->general);
-    state->general[REG_EFL] &= ~(greg_t)PASSING_FLAGS;
+    state->pc = at->uc_mcontext.gregs[MACHINE_PC];
+    state->flags = at->uc_mcontext.gregs[REG_EFL] & ~(greg_t)PASSING_FLAGS;
     memcpy(state->vectors, saved, state->vector_bytes);
 }
 
@@ -85,9 +86,9 @@ static int is_same(const state_t *state, const ucontext_t *at) {
     const greg_t *general = at->uc_mcontext.gregs;
     size_t bytes;
     const uint8_t *saved;
-    if (state->general[REG_RIP] != general[REG_RIP]) return 0;
-    if (memcmp(state->general, general, REG_EFL * sizeof *general)) return 0;
-    if (state->general[REG_EFL] != (general[REG_EFL] & ~(greg_t)PASSING_FLAGS)) return 0;
+    if (state->pc != general[MACHINE_PC]) return 0;
+    if (memcmp(state->general, general, sizeof state->general)) return 0;
+    if (state->flags != (general[REG_EFL] & ~(greg_t)PASSING_FLAGS)) return 0;
     saved = vectors_at(at, &bytes);
     return bytes == state->vector_bytes && !memcmp(state->vectors, saved, SSE_END) &&
            !memcmp(state->vectors + AVX, saved + AVX, bytes - AVX);
@@ -113,7 +114,7 @@ static int reads_clocks(uintptr_t pc) {
 static int touch(struct loop *loop, const ucontext_t *at, int may_add) {
     touched_t touched = touched_by_next(at->uc_mcontext.gregs);
     window_t *window = loop->windows, *end = loop->windows + loop->count;
-    if (!touched.is_known || reads_clocks((uintptr_t)at->uc_mcontext.gregs[REG_RIP])) return 0;
+    if (!touched.is_known || reads_clocks((uintptr_t)at->uc_mcontext.gregs[MACHINE_PC])) return 0;
     if (!touched.bytes) return 1;
     while (window < end && window->address != touched.address) window++;
     if (window < end && window->bytes >= touched.bytes) return 1;
@@ -160,66 +161,9 @@ static int can_be_ended(const struct loop *loop) {
     return interrupts_may_come() || (loop->count && runtime_has_others());
 }
 
-/* The call that a coroutine's stack gets, past what the code below may hold there: it keeps all registers. */
+/* The call that a coroutine's stack gets. */
 
-void spin_call(void);
-__asm__(".text\n"
-        ".type spin_call, @function\n"
-        "spin_call:\n"
-        "    push %rbp\n"
-        "    mov %rsp, %rbp\n"
-        "    pushfq\n"
-        "    push %rax\n"
-        "    push %rbx\n"
-        "    push %rcx\n"
-        "    push %rdx\n"
-        "    push %rsi\n"
-        "    push %rdi\n"
-        "    push %r8\n"
-        "    push %r9\n"
-        "    push %r10\n"
-        "    push %r11\n"
-        "    push %r12\n"
-        "    push %r13\n"
-        "    push %r14\n"
-        "    push %r15\n"
-        "    mov %rsp, %rbx\n"
-        "    sub spin_vector_bytes(%rip), %rsp\n"
-        "    and $-64, %rsp\n"
-        "    cld\n"
-        "    lea 512(%rsp), %rdi\n" /* the header, which has to be 0 */
-        "    xor %eax, %eax\n"
-        "    mov $8, %ecx\n"
-        "    rep stosq\n"
-        "    mov spin_vector_mask(%rip), %eax\n"
-        "    mov spin_vector_mask+4(%rip), %edx\n"
-        "    xsave64 (%rsp)\n"
-        "    mov %rbp, %rdi\n"
-        "    call spin_sleep\n"
-        "    mov spin_vector_mask(%rip), %eax\n"
-        "    mov spin_vector_mask+4(%rip), %edx\n"
-        "    xrstor64 (%rsp)\n"
-        "    mov %rbx, %rsp\n"
-        "    pop %r15\n"
-        "    pop %r14\n"
-        "    pop %r13\n"
-        "    pop %r12\n"
-        "    pop %r11\n"
-        "    pop %r10\n"
-        "    pop %r9\n"
-        "    pop %r8\n"
-        "    pop %rdi\n"
-        "    pop %rsi\n"
-        "    pop %rdx\n"
-        "    pop %rcx\n"
-        "    pop %rbx\n"
-        "    pop %rax\n"
-        "    popfq\n"
-        "    pop %rbp\n"
-        "    ret $128\n"
-        ".size spin_call, . - spin_call\n");
-
-void spin_sleep(uint64_t *frame) {
+void spin_sleep(uintptr_t *frame) {
     enum { FRAME_POINTER = 0, PC = 1, FLAGS = -1 };
     struct loop *loop = &loops[runtime_core()];
     runtime_spin(frame[PC], frame[FRAME_POINTER]);
@@ -232,20 +176,21 @@ void spin_sleep(uint64_t *frame) {
 
 static void put_call(struct loop *loop, ucontext_t *at) {
     greg_t *general = at->uc_mcontext.gregs;
-    uint64_t *top = (uint64_t *)(general[REG_RSP] - RED_ZONE);
+    uintptr_t *top = (uintptr_t *)(general[MACHINE_STACK_POINTER] - RED_ZONE);
     remember(loop);
-    *--top = (uint64_t)general[REG_RIP];
-    general[REG_RSP] = (greg_t)top;
-    general[REG_RIP] = (greg_t)spin_call;
+    *--top = (uintptr_t)general[MACHINE_PC];
+    general[MACHINE_STACK_POINTER] = (greg_t)top;
+    general[MACHINE_PC] = (greg_t)spin_call;
 }
 
 /* Steps. Each phase is told of the instruction that is next, and says whether to go on. */
 
 static void consider_place(struct loop *loop, const ucontext_t *at) {
-    const greg_t *general = at->uc_mcontext.gregs, *best = loop->state.general;
-    if (!is_own_code((uintptr_t)general[REG_RIP])) return;
-    if (!loop->state.vector_bytes || general[REG_RIP] < best[REG_RIP] ||
-        (general[REG_RIP] == best[REG_RIP] && memcmp(general, best, REG_EFL * sizeof *general) < 0)) {
+    const greg_t *general = at->uc_mcontext.gregs, pc = general[MACHINE_PC];
+    const state_t *best = &loop->state;
+    if (!is_own_code((uintptr_t)pc)) return;
+    if (!best->vector_bytes || pc < best->pc ||
+        (pc == best->pc && memcmp(general, best->general, sizeof best->general) < 0)) {
         take(&loop->state, at);
     }
 }
@@ -307,7 +252,7 @@ static int go_around_again(struct loop *loop, ucontext_t *at) {
 }
 
 static int step(struct loop *loop, ucontext_t *at) {
-    if (at->uc_mcontext.gregs[REG_RIP] == (greg_t)runtime_switch || ++look.steps > look.most_steps) return 0;
+    if (at->uc_mcontext.gregs[MACHINE_PC] == (greg_t)runtime_switch || ++look.steps > look.most_steps) return 0;
     switch (look.phase) {
     case SEARCH: return search(loop, at);
     case LEARN: return learn(loop, at);
@@ -368,7 +313,7 @@ void spin_look(ucontext_t *at, unsigned steps) {
     if (is_debugged()) {
         loop->period = 0;
         loop->count = 0;
-        if (is_own_code((uintptr_t)at->uc_mcontext.gregs[REG_RIP]) && (interrupts_may_come() || runtime_has_others())) {
+        if (is_own_code((uintptr_t)at->uc_mcontext.gregs[MACHINE_PC]) && (interrupts_may_come() || runtime_has_others())) {
             put_call(loop, at);
         }
         return;

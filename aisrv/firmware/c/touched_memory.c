@@ -2,6 +2,8 @@
  * appendix A (opcode maps, ModRM and SIB bytes). Forms that compilers seldom use are unknown, as are VEX and EVEX. */
 #include "touched_memory.h"
 
+#include "machine.h"
+
 #include <string.h>
 
 typedef enum { NO_OPERAND, OPERAND, UNKNOWN } form_t;
@@ -18,6 +20,17 @@ typedef struct {
 
 enum { REGISTER_OPERAND = 3, BYTE = 1, HALF = 2, WORD = 4, LONG = 8, VECTOR = MOST_TOUCHED };
 
+#if defined(__x86_64__)
+enum { HAS_64_BITS = 1, POINTER = LONG, THREAD_SEGMENT = 0x64, OTHER_SEGMENT = 0x65 };
+static const int numbered[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+                               REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+#define THREAD_BASE "mov %%fs:0, %0"
+#else
+enum { HAS_64_BITS = 0, POINTER = WORD, THREAD_SEGMENT = 0x65, OTHER_SEGMENT = 0x64 };
+static const int numbered[] = {REG_EAX, REG_ECX, REG_EDX, REG_EBX, REG_ESP, REG_EBP, REG_ESI, REG_EDI};
+#define THREAD_BASE "mov %%gs:0, %0"
+#endif
+
 static int is_in(unsigned opcode, const char *opcodes, size_t count) { return memchr(opcodes, (int)opcode, count) != NULL; }
 #define IS_IN(opcode, opcodes) is_in(opcode, opcodes, sizeof opcodes - 1)
 static int is_from(unsigned opcode, unsigned first, unsigned last) { return opcode >= first && opcode <= last; }
@@ -29,7 +42,7 @@ static opcode_t one_byte(unsigned opcode, unsigned extension, size_prefixes_t pr
     }
     if (opcode < 0x40) return (opcode_t){(opcode & 7) < 4 ? OPERAND : NO_OPERAND, bytes, 0, 0};
     switch (opcode) {
-    case 0x63: return (opcode_t){OPERAND, WORD, 0, 0};
+    case 0x63: return (opcode_t){HAS_64_BITS ? OPERAND : UNKNOWN, WORD, 0, 0};
     case 0x69: return (opcode_t){OPERAND, prefixes.bytes, constant, 0};
     case 0x6B: return (opcode_t){OPERAND, prefixes.bytes, 1, 0};
     case 0x81: return (opcode_t){OPERAND, bytes, constant, 0};
@@ -41,12 +54,12 @@ static opcode_t one_byte(unsigned opcode, unsigned extension, size_prefixes_t pr
     case 0x89: return (opcode_t){OPERAND, bytes, 0, 1};
     case 0x8C:
     case 0x8E: return (opcode_t){OPERAND, HALF, 0, 0};
-    case 0x8F: return (opcode_t){OPERAND, LONG, 0, 1};
+    case 0x8F: return (opcode_t){OPERAND, POINTER, 0, 1};
     case 0xC6: return (opcode_t){OPERAND, bytes, 1, 1};
     case 0xC7: return (opcode_t){OPERAND, bytes, constant, 1};
     case 0xF6: return (opcode_t){OPERAND, bytes, extension < 2, 0};
     case 0xF7: return (opcode_t){OPERAND, bytes, extension < 2 ? constant : 0, 0};
-    case 0xFF: return (opcode_t){OPERAND, extension < 2 ? bytes : LONG, 0, 0};
+    case 0xFF: return (opcode_t){OPERAND, extension < 2 ? bytes : POINTER, 0, 0};
     case 0x84:
     case 0x85:
     case 0x86:
@@ -98,12 +111,9 @@ static opcode_t two_bytes(unsigned opcode, unsigned extension, int is_register, 
     return (opcode_t){OPERAND, bytes_of_two(opcode, prefixes), constant, is_store};
 }
 
-static const int numbered[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-                                 REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
-
 static uintptr_t thread_base(void) {
     uintptr_t base;
-    __asm__("mov %%fs:0, %0" : "=r"(base)); /* the block of a thread begins with its own address */
+    __asm__(THREAD_BASE : "=r"(base)); /* the block of a thread begins with its own address */
     return base;
 }
 
@@ -120,8 +130,8 @@ static uintptr_t address_at(const uint8_t *code, const greg_t *registers, unsign
     unsigned mode = *code >> 6, base = *code & 7, bytes = mode == 1 ? BYTE : mode == 2 ? WORD : 0;
     uintptr_t sum = 0;
     code++;
-    if (base == NO_BASE && mode == 0) { /* relative to the next instruction */
-        return (uintptr_t)code + WORD + constant + displacement(code, WORD);
+    if (base == NO_BASE && mode == 0) { /* by itself; with 64 bits relative to the next instruction */
+        return displacement(code, WORD) + (HAS_64_BITS ? (uintptr_t)code + WORD + constant : 0);
     }
     if (base == INDEXED) {
         unsigned index = (*code >> 3 & 7) | (rex & 2) << 2;
@@ -133,23 +143,26 @@ static uintptr_t address_at(const uint8_t *code, const greg_t *registers, unsign
 }
 
 touched_t touched_by_next(const greg_t *registers) {
-    const uint8_t *code = (const uint8_t *)registers[REG_RIP];
+    const uint8_t *code = (const uint8_t *)registers[MACHINE_PC];
     const touched_t unknown = {0, 0, 0, 0}, none = {1, 0, 0, 0};
     size_prefixes_t prefixes = {WORD, 0, 0, 0};
     uintptr_t base = 0;
     unsigned rex = 0;
     for (; IS_IN(*code, "\x26\x2E\x36\x3E\x64\x65\x66\x67\xF0\xF2\xF3"); code++) {
-        if (*code == 0x65 || *code == 0x67) return unknown;
-        if (*code == 0x64) base = thread_base();
+        if (*code == OTHER_SEGMENT || *code == 0x67) return unknown;
+        if (*code == THREAD_SEGMENT) base = thread_base();
         prefixes.is_16 |= *code == 0x66;
         prefixes.is_f2 |= *code == 0xF2;
         prefixes.is_f3 |= *code == 0xF3;
     }
-    if ((*code & 0xF0) == 0x40) rex = *code++;
+    if (HAS_64_BITS && (*code & 0xF0) == 0x40) rex = *code++;
     prefixes.bytes = rex & 8 ? LONG : prefixes.is_16 ? HALF : WORD;
     if (rex & 8) prefixes.is_16 &= code[0] == 0x0F; /* there it belongs to the opcode */
     unsigned opcode = *code++;
     opcode_t found;
+    if (!HAS_64_BITS && is_from(opcode, 0xA0, 0xA3)) { /* the accumulator, from an address or to it */
+        return (touched_t){1, base + displacement(code, WORD), opcode & 1 ? prefixes.bytes : BYTE, opcode >= 0xA2};
+    }
     if (opcode != 0x0F) {
         found = one_byte(opcode, *code >> 3 & 7, prefixes);
     } else if ((opcode = *code++) == 0x38 || opcode == 0x3A) {

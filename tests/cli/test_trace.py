@@ -13,7 +13,9 @@ from click.testing import CliRunner, Result
 from aisrv import digits
 from aisrv.cli.main import main
 from tests.support.programs import AISRV, run_process
-from tests.support.trace_processor import query
+from tests.support.trace_processor import TraceProcessor, trace_processor
+
+__all__ = ["trace_processor"]
 
 PROGRAM = """
 import sys
@@ -65,10 +67,9 @@ def test_the_summary_in_the_terminal(trace: Path) -> None:
     assert "Traceback" not in shown
 
 
-def test_perfetto_takes_it(trace: Path, tmp_path: Path) -> None:
-    problems, (process,), commands, (flows,) = query(
+def test_perfetto_takes_it(trace: Path, trace_processor: TraceProcessor) -> None:
+    problems, (process,), commands, (flows,) = trace_processor.query(
         trace,
-        tmp_path,
         "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
         "select name from process where pid = 1",
         "select name, count(*) from slice where category = 'command' and name like '%INFER%' group by 1",

@@ -5,19 +5,20 @@ import importlib.util
 import json
 import shutil
 import struct
+import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from aisrv.values.protobuf import data, read_fields, read_varint, text, uint
-from tests.support.programs import run_process
 
 # Field numbers: perfetto.dev, protos/perfetto/trace_processor/trace_processor.proto.
-_APPEND, _FINALIZE, _QUERY = 1, 2, 3
+_APPEND, _FINALIZE, _QUERY, _RESET = 1, 2, 3, 11
 _DRIVER: Final = """
 const fs = require("fs"), vm = require("vm"), path = require("path");
-const [folder, requests] = process.argv.slice(2);
+const [folder] = process.argv.slice(1);
 process.type = "renderer";  // the bundle is for a browser's worker, and looks where it is
 globalThis.WorkerGlobalScope = class {};
 globalThis.self = globalThis;
@@ -34,9 +35,9 @@ console.warn = console.log = () => {};
 vm.runInThisContext(fs.readFileSync(path.join(folder, "engine_bundle.js"), "utf8"));
 const port = {postMessage: (bytes) => fs.writeSync(1, Buffer.from(bytes).toString("base64") + "\\n")};
 self.onmessage({data: port});
-setImmediate(() => {
-  for (const each of JSON.parse(fs.readFileSync(requests, "utf8")))
-    port.onmessage({data: new Uint8Array(Buffer.from(each, "base64"))});
+require("readline").createInterface({input: process.stdin}).on("line", (line) => {
+  for (const each of JSON.parse(line)) port.onmessage({data: new Uint8Array(Buffer.from(each, "base64"))});
+  fs.writeSync(1, "\\n");  // that was all
 });
 """
 
@@ -54,23 +55,45 @@ def engine_folder() -> Path:
     return found[-1].parent
 
 
-def query(trace: Path, folder: Path, *statements: str) -> list[list[tuple[object, ...]]]:
-    """Return the rows of SQL statements on a trace; `folder` is for files on the way."""
-    requests = [uint(2, _APPEND) + data(101, trace.read_bytes()), uint(2, _FINALIZE)]
-    requests += [uint(2, _QUERY) + data(103, text(1, each)) for each in statements]
-    framed = [data(1, uint(1, number + 1) + each) for number, each in enumerate(requests)]
-    (folder / "requests.json").write_text(json.dumps([base64.b64encode(each).decode() for each in framed]))
-    (folder / "driver.cjs").write_text(_DRIVER)
-    done = run_process(["node", folder / "driver.cjs", engine_folder(), folder / "requests.json"], check=True)
-    replies = []
-    for line in done.stdout.splitlines():
-        for number, message in read_fields(base64.b64decode(line)):
-            assert number == 1
-            assert isinstance(message, bytes)
-            fields = dict(read_fields(message))
-            if 203 in fields:
-                replies.append(bytes(fields[203]))
-    return _rows(replies, len(statements))
+class TraceProcessor:
+    """A process of Node.js that answers queries on traces."""
+
+    def __init__(self) -> None:
+        words = ["node", "-e", _DRIVER, str(engine_folder())]
+        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._sent = 0
+
+    def query(self, trace: Path, *statements: str) -> list[list[tuple[object, ...]]]:
+        """Return the rows of SQL statements on a trace."""
+        requests = [uint(2, _RESET), uint(2, _APPEND) + data(101, trace.read_bytes()), uint(2, _FINALIZE)]
+        requests += [uint(2, _QUERY) + data(103, text(1, each)) for each in statements]
+        replies = [fields[203] for fields in self._answers(requests) if 203 in fields]
+        return _rows([bytes(each) for each in replies], len(statements))
+
+    def close(self) -> None:
+        self._process.communicate()
+
+    def _answers(self, requests: Sequence[bytes]) -> Iterator[dict[int, Any]]:
+        framed = [data(1, uint(1, self._sent + place) + each) for place, each in enumerate(requests, 1)]
+        self._sent += len(framed)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([base64.b64encode(each).decode() for each in framed]) + "\n")
+        self._process.stdin.flush()
+        while (line := self._process.stdout.readline()) != "\n":
+            assert line, "the trace processor has ended"
+            for number, message in read_fields(base64.b64decode(line)):
+                assert number == 1
+                assert isinstance(message, bytes)
+                yield dict(read_fields(message))
+
+
+@pytest.fixture(scope="session")
+def trace_processor() -> Iterator[TraceProcessor]:
+    """One for all tests of a process, as what Node.js compiles when it begins takes a second."""
+    processor = TraceProcessor()
+    yield processor
+    processor.close()
 
 
 def _rows(replies: list[bytes], count: int) -> list[list[tuple[object, ...]]]:

@@ -26,7 +26,7 @@ from aisrv.xcore.timer import Timer
 from tests.support.amounts import amount
 from tests.support.oracle import substrate
 from tests.support.oracle.programs import Program, contended_program, matching_program, served_program
-from tests.support.trace_processor import query
+from tests.support.trace_processor import TraceProcessor
 
 PERIOD = 1_000
 
@@ -121,11 +121,12 @@ def test_equal_runs_are_equal_files(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_perfetto_takes_all_of_it_and_joins_the_arrows(tmp_path: Path) -> None:
+def test_perfetto_takes_all_of_it_and_joins_the_arrows(
+    tmp_path: Path, trace_processor: TraceProcessor
+) -> None:
     record(tmp_path / "t", Detail.TOKENS)
-    problems, threads, waits, flows, tokens = query(
+    problems, threads, waits, flows, tokens = trace_processor.query(
         tmp_path / "t",
-        tmp_path,
         "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
         "select thread.name, pid, tid from thread join process using (upid) where tid > 0 order by tid",
         "select sum(dur) from slice where category = 'wait' and name like '%timer%'",
@@ -145,7 +146,9 @@ def test_perfetto_takes_all_of_it_and_joins_the_arrows(tmp_path: Path) -> None:
     assert len(tokens) == 1
 
 
-def test_routes_between_tiles_are_counted_while_they_are_open(tmp_path: Path) -> None:
+def test_routes_between_tiles_are_counted_while_they_are_open(
+    tmp_path: Path, trace_processor: TraceProcessor
+) -> None:
     async def main() -> None:
         with FileSink(tmp_path / "t") as sink:
             writer = TraceWriter(sink, unit_ns=1)
@@ -161,16 +164,15 @@ def test_routes_between_tiles_are_counted_while_they_are_open(tmp_path: Path) ->
                 node.stop()
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
-    (counts,) = query(
+    (counts,) = trace_processor.query(
         tmp_path / "t",
-        tmp_path,
         "select t.name, value from counter join counter_track t on track_id = t.id "
         "where t.name like 'routes%' order by counter.id",
     )
     assert counts == [("routes from tile 0 to tile 1", value) for value in (1.0, 2.0, 1.0, 0.0)]
 
 
-def test_probes_of_xscope_are_counters(tmp_path: Path) -> None:
+def test_probes_of_xscope_are_counters(tmp_path: Path, trace_processor: TraceProcessor) -> None:
     probes = (
         Probe("level", ProbeKind.CONTINUOUS, DataType.INT, "mV"),
         Probe("power", ProbeKind.CONTINUOUS, DataType.FLOAT, "W"),
@@ -196,9 +198,8 @@ def test_probes_of_xscope_are_counters(tmp_path: Path) -> None:
                 node.stop()
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
-    counts, problems = query(
+    counts, problems = trace_processor.query(
         tmp_path / "t",
-        tmp_path,
         "select t.name, value from counter join counter_track t on track_id = t.id order by counter.id",
         "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
     )

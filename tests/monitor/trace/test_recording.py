@@ -22,7 +22,7 @@ from aisrv.monitor.trace.sinks import FileSink
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_channel import set_command
 from flash_server.image import DataPartition, EngineImage
-from tests.support.trace_processor import query
+from tests.support.trace_processor import TraceProcessor
 
 
 def infer(path: Path, *, device_time: bool, unit_ns: int = 1) -> tuple[list[Slice], tuple[OperatorTime, ...]]:
@@ -68,7 +68,9 @@ def test_in_ticks_the_sums_by_name_are_what_is_charged(tmp_path: Path) -> None:
     assert all(0 <= each <= rounded_up for each in late.values()), late
 
 
-def test_a_trace_in_ticks_has_the_times_of_one_in_nanoseconds(tmp_path: Path) -> None:
+def test_a_trace_in_ticks_has_the_times_of_one_in_nanoseconds(
+    tmp_path: Path, trace_processor: TraceProcessor
+) -> None:
     fine, _ = infer(tmp_path / "fine", device_time=True)
     ticks, _ = infer(tmp_path / "ticks", device_time=True, unit_ns=TICK_NS)
     times = [
@@ -77,9 +79,8 @@ def test_a_trace_in_ticks_has_the_times_of_one_in_nanoseconds(tmp_path: Path) ->
     ]
     assert times[0] == times[1]
     assert (tmp_path / "ticks").stat().st_size < (tmp_path / "fine").stat().st_size
-    (shown,) = query(
+    (shown,) = trace_processor.query(
         tmp_path / "ticks",
-        tmp_path,
         "select name, ts, ts + dur from slice where category not in ('operator', 'run')",
     )
     assert sorted(shown) == times[1]
@@ -129,7 +130,9 @@ def test_a_flash_chip_has_a_track_of_its_operations(tmp_path: Path) -> None:
     assert erased >= part.erases[0].seconds * 1e9
 
 
-def test_windows_on_flash_have_counters_of_hits_and_misses(tmp_path: Path) -> None:
+def test_windows_on_flash_have_counters_of_hits_and_misses(
+    tmp_path: Path, trace_processor: TraceProcessor
+) -> None:
     async def program(device: Device) -> None:
         image = DataPartition((EngineImage(digits.model_bytes(), None, None, bytes(4096)),))
         await device.loaders[0].write_data(0, image.build())
@@ -142,9 +145,8 @@ def test_windows_on_flash_have_counters_of_hits_and_misses(tmp_path: Path) -> No
     parts(tmp_path / "t", replace(find_board("with-flash"), device_time=True), program)
     hits, misses = (
         [value for (value,) in rows]
-        for rows in query(
+        for rows in trace_processor.query(
             tmp_path / "t",
-            tmp_path,
             *(
                 "select value from counter join counter_track t on track_id = t.id "
                 f"where t.name = 'cache {name}' order by counter.id"
@@ -167,14 +169,13 @@ def test_exposures_have_a_track_and_dropped_frames_a_counter(tmp_path: Path) -> 
     assert {(name, size) for name, size, _ in exposures} == {("exposure", 640 * 480)}
 
 
-def test_leds_have_their_level_from_the_beginning(tmp_path: Path) -> None:
+def test_leds_have_their_level_from_the_beginning(tmp_path: Path, trace_processor: TraceProcessor) -> None:
     async def program(_device: Device) -> None:
         await trio.lowlevel.checkpoint()
 
     parts(tmp_path / "t", Board(device_time=True), program)
-    ((levels,),) = query(
+    ((levels,),) = trace_processor.query(
         tmp_path / "t",
-        tmp_path,
         "select count(*) from counter join counter_track t on track_id = t.id "
         "where t.name like '%led%' and ts = 0",
     )

@@ -11,7 +11,7 @@ from aisrv.monitor.trace.packets import packet
 from aisrv.monitor.trace.reading import Slice, TraceReader
 from aisrv.monitor.trace.sinks import BLOCK_BYTES, FLUSH_SECONDS, FileSink, MemorySink, RingSink, Sink
 from aisrv.monitor.trace.writer import TraceWriter
-from tests.support.trace_processor import query
+from tests.support.trace_processor import TraceProcessor
 
 
 def fill(sink: Sink, count: int, unit_ns: int = 1) -> None:
@@ -80,15 +80,16 @@ def test_a_ring_that_is_large_enough_has_all_of_it(tmp_path: Path) -> None:
     assert slices_of(tmp_path / "ring") == slices_of(tmp_path / "file")
 
 
-def test_perfetto_takes_a_ring_and_a_file_that_was_cut(tmp_path: Path) -> None:
+def test_perfetto_takes_a_ring_and_a_file_that_was_cut(
+    tmp_path: Path, trace_processor: TraceProcessor
+) -> None:
     with RingSink(tmp_path / "ring", 1 << 16) as sink:
         fill(sink, 20_000)
     (tmp_path / "cut").write_bytes((tmp_path / "ring").read_bytes()[:30_000])
     wanted = "select name, value from stats where severity in ('error', 'data_loss') and value > 0"
     for name in ("ring", "cut"):
-        problems, (count,), (level,) = query(
+        problems, (count,), (level,) = trace_processor.query(
             tmp_path / name,
-            tmp_path,
             wanted,
             "select count(*) from slice where category = 'wait'",
             "select value from counter limit 1",
@@ -99,12 +100,13 @@ def test_perfetto_takes_a_ring_and_a_file_that_was_cut(tmp_path: Path) -> None:
         assert level == (1.0,)
 
 
-def test_a_ring_in_ticks_has_its_times_where_it_begins(tmp_path: Path) -> None:
+def test_a_ring_in_ticks_has_its_times_where_it_begins(
+    tmp_path: Path, trace_processor: TraceProcessor
+) -> None:
     with RingSink(tmp_path / "ring", 1 << 16) as sink:
         fill(sink, 20_000, unit_ns=10)
-    problems, shown = query(
+    problems, shown = trace_processor.query(
         tmp_path / "ring",
-        tmp_path,
         "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
         "select ts, dur from slice where category = 'wait' and name like 'part %' order by ts",
     )

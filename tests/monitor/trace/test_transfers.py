@@ -19,7 +19,7 @@ from aisrv.protocol.commands import Command
 from aisrv.protocol.usb_descriptors import SetupPacket
 from phy.spi.bus import SpiPort, SpiTransfer
 from phy.usb.bus import HostPort
-from tests.support.trace_processor import query
+from tests.support.trace_processor import TraceProcessor
 
 Use = Callable[[HostPort, SpiPort], Awaitable[None]]
 
@@ -53,41 +53,41 @@ async def get_status(usb: HostPort, _spi: SpiPort) -> None:
     await host.read(512)
 
 
-def test_a_request_over_usb_leads_to_its_command(tmp_path: Path) -> None:
+def test_a_request_over_usb_leads_to_its_command(tmp_path: Path, trace_processor: TraceProcessor) -> None:
     traced(tmp_path / "t", get_status)
-    (flows,) = query(tmp_path / "t", tmp_path, FLOWS)
+    (flows,) = trace_processor.query(tmp_path / "t", FLOWS)
     assert flows == [("usb OUT 1", "bulk OUT", "GET_STATUS")]
 
 
-def test_a_message_over_spi_leads_to_its_command(tmp_path: Path) -> None:
+def test_a_message_over_spi_leads_to_its_command(tmp_path: Path, trace_processor: TraceProcessor) -> None:
     async def start(_usb: HostPort, spi: SpiPort) -> None:
         await spi.message([SpiTransfer(bytes((Command.START_INFER, 0, 0)))])
         await trio.sleep(1)
 
     traced(tmp_path / "t", start)
-    (flows,) = query(tmp_path / "t", tmp_path, FLOWS)
+    (flows,) = trace_processor.query(tmp_path / "t", FLOWS)
     assert flows == [("spi 0.0", f"message {Command.START_INFER:#04x}", "START_INFER")]
 
 
-def test_a_stall_is_marked(tmp_path: Path) -> None:
+def test_a_stall_is_marked(tmp_path: Path, trace_processor: TraceProcessor) -> None:
     async def ask(usb: HostPort, _spi: SpiPort) -> None:
         with pytest.raises(TransferFailed):
             await InProcessHost(usb).control(SetupPacket(0x80, 0x55, 0, 0, 4))
 
     traced(tmp_path / "t", ask)
-    (shown,) = query(
+    (shown,) = trace_processor.query(
         tmp_path / "t",
-        tmp_path,
         "select slice.name from slice join track on track.id = track_id where track.name = 'usb control'",
     )
     assert [name for (name,) in shown] == ["control 0x80 0x55", "STALL"]
 
 
-def test_a_counter_has_the_bytes_of_requests_under_way(tmp_path: Path) -> None:
+def test_a_counter_has_the_bytes_of_requests_under_way(
+    tmp_path: Path, trace_processor: TraceProcessor
+) -> None:
     traced(tmp_path / "t", get_status)
-    (counts,) = query(
+    (counts,) = trace_processor.query(
         tmp_path / "t",
-        tmp_path,
         "select t.name, value from counter join counter_track t on track_id = t.id "
         "where t.name like 'usb % bytes under way' and t.name not like '%control%' order by counter.id",
     )
@@ -99,11 +99,10 @@ def test_a_counter_has_the_bytes_of_requests_under_way(tmp_path: Path) -> None:
     ]
 
 
-def test_requests_stand_in_a_process_of_the_host(tmp_path: Path) -> None:
+def test_requests_stand_in_a_process_of_the_host(tmp_path: Path, trace_processor: TraceProcessor) -> None:
     traced(tmp_path / "t", get_status)
-    (shown,) = query(
+    (shown,) = trace_processor.query(
         tmp_path / "t",
-        tmp_path,
         "select distinct process.name, process.pid, category from slice "
         "join process_track t on track_id = t.id join process using (upid) where category = 'usb'",
     )

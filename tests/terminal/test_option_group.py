@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from aisrv.terminal.option_group import GroupedCommand, enum_option, option, option_group
-from tests.support.paths import ROOT, product_modules
+from tests.support.paths import ROOT, product_sources
 
 
 class Color(enum.Enum):
@@ -113,8 +113,8 @@ def parameters_of_commands(source: str) -> dict[str, int]:
 def test_no_command_takes_more_than_eight_parameters() -> None:
     counts = {
         f"{path.relative_to(ROOT)} {name}": count
-        for path in product_modules()
-        for name, count in parameters_of_commands(path.read_text(encoding="utf-8")).items()
+        for path, source in product_sources(r"\.(command|group)\(").items()
+        for name, count in parameters_of_commands(source).items()
     }
     assert len(counts) > 50  # the commands were found
     assert {name: count for name, count in counts.items() if count > 8} == {}

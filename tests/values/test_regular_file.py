@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aisrv.values.regular_file import opened_regular, read_regular
-from tests.support.paths import ROOT, product_modules
+from tests.support.paths import ROOT, product_sources
 
 OTHERS = {
     "aisrv/digits/__init__.py: files(__name__).joinpath(name).read_bytes": "a file of the package",
@@ -82,6 +82,7 @@ _BY_NAME = {
     "cv2.VideoCapture",
     "cv2.imread",
 }
+_READING = {"open", *_OF_A_PATH, *(name.rpartition(".")[2] for name in _BY_NAME)}
 _OF_FILES = {"mode", "encoding", "newline", "buffering", "errors"}
 """Parameters of Path.open, which other methods of that name lack."""
 
@@ -93,6 +94,8 @@ def reads(tree: ast.AST) -> Iterator[str]:
     }
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
+            continue
+        if getattr(node.func, "attr", getattr(node.func, "id", "")) not in _READING:
             continue
         name = ast.unparse(node.func)
         if name in _BY_NAME or (name.rpartition(".")[2] in _OF_A_PATH and "." in name):
@@ -120,8 +123,8 @@ def _mode(call: ast.Call) -> str:
 def test_product_reads_files_through_read_regular() -> None:
     """Whatever is named by a user may be a pipe, which waits, or a device, which never ends."""
     found = set()
-    for path in product_modules():
-        for call in reads(ast.parse(path.read_bytes())):
+    for path, source in product_sources(rf"\b({'|'.join(_READING)})\(").items():
+        for call in reads(ast.parse(source)):
             found.add(f"{path.relative_to(ROOT).as_posix()}: {call}")
     assert found - OTHERS.keys() == set(), "use read_regular or opened_regular of aisrv.values.regular_file"
     assert OTHERS.keys() - found == set(), "is no more"

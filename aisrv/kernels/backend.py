@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from aisrv.kernels.checks import CHECKS, Params
 from aisrv.kernels.params import (
+    FLOAT32,
     INT8,
     Buffer,
     Conv2dParams,
@@ -18,12 +19,15 @@ from aisrv.kernels.params import (
     ElementType,
     ElementwiseAddParams,
     FullyConnectedParams,
+    FunctionParams,
+    MeanParams,
     MulParams,
     PadParams,
     PoolParams,
     ScaleProduct,
     Shape4,
     SoftmaxParams,
+    SubParams,
 )
 
 Kernel: TypeAlias = Callable[[], None]
@@ -150,6 +154,20 @@ class CopyingBackend(Protocol):
 
 
 @runtime_checkable
+class ArithmeticKernels(Protocol):
+    """Kernels of float32 with SUB, MEAN and LOGISTIC, too; NotImplementedError leaves one to the network."""
+
+    def sub(self, params: SubParams) -> Kernel:
+        """Prepare SUB."""
+
+    def mean(self, params: MeanParams) -> Kernel:
+        """Prepare MEAN."""
+
+    def logistic(self, params: FunctionParams) -> Kernel:
+        """Prepare LOGISTIC."""
+
+
+@runtime_checkable
 class GroupingBackend(Protocol):
     """A backend that convolves groups of channels at once; for others the network makes one of each group."""
 
@@ -231,3 +249,23 @@ class TableBackend(BackendMethods):
         """Check parameters, and prepare a kernel."""
         CHECKS[operator](params, self._elements)
         return self._table[operator](params)
+
+
+class Float32Table(TableBackend):
+    """A table of kernels of float32, those of ArithmeticKernels among them."""
+
+    def __init__(self, table: Mapping[str, Callable[[Any], Kernel]]) -> None:
+        """Take a function of parameters, which are checked before, for each of these operators, too."""
+        super().__init__(table, FLOAT32)
+
+    def sub(self, params: SubParams) -> Kernel:
+        """Prepare SUB."""
+        return self.prepare("sub", params)
+
+    def mean(self, params: MeanParams) -> Kernel:
+        """Prepare MEAN."""
+        return self.prepare("mean", params)
+
+    def logistic(self, params: FunctionParams) -> Kernel:
+        """Prepare LOGISTIC."""
+        return self.prepare("logistic", params)

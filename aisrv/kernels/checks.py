@@ -23,12 +23,15 @@ from aisrv.kernels.params import (
     ElementType,
     ElementwiseAddParams,
     FullyConnectedParams,
+    FunctionParams,
+    MeanParams,
     MulParams,
     PerChannelQuantParam,
     PoolParams,
     QuantParam,
     Shape4,
     SoftmaxParams,
+    SubParams,
 )
 from aisrv.kernels.windows import Window, conv_windows, pool_windows
 
@@ -38,7 +41,7 @@ ALIGNMENT: Final = 16
 SOFTMAX_OUTPUT: Final = QuantParam(1 / 256, -128)
 """The one quantization that SOFTMAX of int8 writes."""
 
-Params: TypeAlias = (
+_Quantized: TypeAlias = (
     Conv2dParams
     | DepthwiseConv2dParams
     | FullyConnectedParams
@@ -46,7 +49,9 @@ Params: TypeAlias = (
     | SoftmaxParams
     | ElementwiseAddParams
     | MulParams
+    | SubParams
 )
+Params: TypeAlias = _Quantized | MeanParams | FunctionParams
 """The parameters of any operator."""
 
 _CONV_CHANNELS: Final = 0
@@ -150,14 +155,29 @@ def check_add(params: ElementwiseAddParams, elements: ElementType = INT8) -> Non
         raise InvalidShape(f"input1 has {len(params.input1)} values, input2 {len(params.input2)}")
 
 
-def check_mul(params: MulParams, elements: ElementType = INT8) -> None:
-    """Check MUL: the shorter input's length divides the longer's, which is the output's."""
+def check_mul(params: MulParams | SubParams, elements: ElementType = INT8) -> None:
+    """Check MUL or SUB: the shorter input's length divides the longer's, which is the output's."""
     _check_elementwise(params, elements)
     shorter, longer = sorted((len(params.input1), len(params.input2)))
     if longer % shorter:
         raise InvalidShape(
             f"inputs of {len(params.input1)} and {len(params.input2)} values do not go into each other"
         )
+
+
+def check_mean(params: MeanParams, elements: ElementType = FLOAT32) -> None:
+    """Check MEAN."""
+    _check_shape("input", params.input, params.input_shape, elements)
+    outer, _, inner = params.input_shape
+    _check_length("output", params.output, outer * inner, elements)
+    _check_writable(params.output)
+
+
+def check_function(params: FunctionParams, elements: ElementType = FLOAT32) -> None:
+    """Check a function from value to value."""
+    _check_elements("input", params.input, elements)
+    _check_length("output", params.output, len(params.input), elements)
+    _check_writable(params.output)
 
 
 CHECKS: Final[Mapping[str, Callable[[Any, ElementType], None]]] = {
@@ -169,6 +189,9 @@ CHECKS: Final[Mapping[str, Callable[[Any, ElementType], None]]] = {
     "softmax": check_softmax,
     "add": check_add,
     "mul": check_mul,
+    "sub": check_mul,
+    "mean": check_mean,
+    "logistic": check_function,
 }
 """The check of each method of a backend."""
 
@@ -217,7 +240,7 @@ def _check_convolution(
     activation_bounds(params.activation, params.output_quant, elements)
 
 
-def _check_elementwise(params: ElementwiseAddParams | MulParams, elements: ElementType) -> None:
+def _check_elementwise(params: ElementwiseAddParams | MulParams | SubParams, elements: ElementType) -> None:
     for name in ("input1", "input2"):
         buffer = getattr(params, name)
         _check_elements(name, buffer, elements)
@@ -290,9 +313,13 @@ def _check_quant(name: str, quant: QuantParam, elements: ElementType) -> None:
         raise InternalError(f"{name}: the zero point {quant.zero_point} is outside of {elements.name}")
 
 
-def _check_output(params: Params, elements: ElementType) -> None:
+def _check_output(params: _Quantized, elements: ElementType) -> None:
     _check_quant("output_quant", params.output_quant, elements)
-    if params.output.readonly:
+    _check_writable(params.output)
+
+
+def _check_writable(output: memoryview) -> None:
+    if output.readonly:
         raise InternalError("output: must be writable")
 
 

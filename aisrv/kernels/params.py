@@ -197,7 +197,7 @@ class SoftmaxParams:
 
 @dataclass(frozen=True, slots=True)
 class ElementwiseParams:
-    """Parameters that ADD and MUL share."""
+    """Parameters that ADD, SUB and MUL share."""
 
     input1: Buffer
     input1_quant: QuantParam
@@ -216,6 +216,28 @@ class ElementwiseAddParams(ElementwiseParams):
 @dataclass(frozen=True, slots=True)
 class MulParams(ElementwiseParams):
     """MUL; an input whose length divides the other's repeats, as one value a channel does."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubParams(ElementwiseParams):
+    """SUB of float32; inputs repeat as those of MUL do."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeanParams:
+    """MEAN of float32 over the middle one of three dimensions, [outer, count, inner]."""
+
+    input: Buffer
+    input_shape: tuple[int, int, int]
+    output: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionParams:
+    """A function of float32 from value to value, as LOGISTIC is."""
+
+    input: Buffer
+    output: Buffer
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,18 @@ Now and then there are zeros of both signs, numbers too small for an exponent of
 infinities, and what is no number.
 """
 
+import math
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from tflite import BuiltinOperator
 
-from aisrv.kernels.params import UNQUANTIZED
-from tests.support.int16_cases import Int16Draw
+from aisrv.kernels.params import UNQUANTIZED, FunctionParams, MeanParams, SubParams
+from tests.support.int16_cases import Int16Draw, halves
 from tests.support.operators import Case
 
 SPECIAL: Final = (0.0, -0.0, 1e-45, -1e-40, 3.4028234e38, -3.4028234e38, np.inf, -np.inf, np.nan)
@@ -22,9 +24,33 @@ FINITE: Final = 6
 NOT_A_NUMBER: Final = 0x7FC00000
 
 
+def _mean(draw: Int16Draw) -> MeanParams:
+    shape = draw.pick(1, 20), draw.pick(1, 40), draw.pick(1, 70) if draw.pick(0, 2) else 1
+    return MeanParams(halves(math.prod(shape), draw.chance), shape, halves(shape[0] * shape[2], draw.chance))
+
+
+def _function(draw: Int16Draw) -> FunctionParams:
+    data = halves(draw.pick(1, 200), draw.chance)
+    return FunctionParams(data, data)
+
+
+def _sub(draw: Int16Draw) -> SubParams:
+    mul = draw.mul().params
+    return SubParams(**{field.name: getattr(mul, field.name) for field in fields(mul)})
+
+
+_DRAWN: Final[Mapping[int, Callable[[Int16Draw], Any]]] = {
+    BuiltinOperator.MEAN: _mean,
+    BuiltinOperator.LOGISTIC: _function,
+    BuiltinOperator.SUB: _sub,
+}
+"""What layers of int16 do not have."""
+
+
 def float32_case(code: int, seed: int) -> Case:
     """A random layer, the same for one seed."""
-    drawn = Int16Draw(seed).case(code).params
+    draw = Int16Draw(seed)
+    drawn = _DRAWN[code](draw) if code in _DRAWN else draw.case(code).params
     chance = np.random.default_rng(seed + 1_000_000)
     special = len(SPECIAL) if seed % 8 == 7 else FINITE if seed % 8 == 3 else 0
 

@@ -13,11 +13,14 @@ from aisrv.kernels.params import (
     DepthwiseConv2dParams,
     ElementwiseAddParams,
     FullyConnectedParams,
+    FunctionParams,
     FusedActivation,
+    MeanParams,
     MulParams,
     PoolParams,
     QuantParam,
     SoftmaxParams,
+    SubParams,
 )
 from aisrv.model import Padding
 from aisrv.model.values import Quantization, Tensor
@@ -43,6 +46,9 @@ def operator_model(code: int, params: Any) -> Network:
         BuiltinOperator.SOFTMAX: _softmax_model,
         BuiltinOperator.ADD: _elementwise_model,
         BuiltinOperator.MUL: _elementwise_model,
+        BuiltinOperator.SUB: _elementwise_model,
+        BuiltinOperator.MEAN: _mean_model,
+        BuiltinOperator.LOGISTIC: _function_model,
     }
     return writers[code](code, params)
 
@@ -147,7 +153,26 @@ def _softmax_model(code: int, params: SoftmaxParams) -> Network:
     return _model(code, tensors, ("input",), {"beta": params.beta})
 
 
-def _elementwise_model(code: int, params: ElementwiseAddParams | MulParams) -> Network:
+def _function_model(code: int, params: FunctionParams) -> Network:
+    shape = (1, len(params.input))
+    tensors = _activation(params, "input", shape), _activation(params, "output", shape)
+    return _model(code, tensors, ("input",), {})
+
+
+def _mean_model(code: int, params: MeanParams) -> Network:
+    """A mean of rows and columns where there are both, which TFLM has other code for."""
+    outer, count, inner = params.input_shape
+    rows = next((each for each in (3, 2) if count % each == 0), 1)
+    middle, axes = ((rows, count // rows), [1, 2]) if rows > 1 else ((count,), [1])
+    tensors = (
+        _activation(params, "input", (outer, *middle, inner)),
+        constant_tensor("axes", np.array(axes, np.int32)),
+        _activation(params, "output", (outer, *(1 for _ in middle), inner)),
+    )
+    return _model(code, tensors, ("input", "axes"), {"keep_dims": True})
+
+
+def _elementwise_model(code: int, params: ElementwiseAddParams | MulParams | SubParams) -> Network:
     shorter = min(len(params.input1), len(params.input2))
 
     def shape(buffer: memoryview) -> tuple[int, int, int, int]:

@@ -40,6 +40,13 @@ METHODS: Final = {
 }
 """The backend's method for each operator."""
 
+FLOAT32_METHODS: Final = METHODS | {
+    BuiltinOperator.SUB: "sub",
+    BuiltinOperator.MEAN: "mean",
+    BuiltinOperator.LOGISTIC: "logistic",
+}
+"""The same of kernels of float32."""
+
 ARENA_BYTES: Final = 1 << 18
 
 ACTIVATIONS: Final = (
@@ -62,7 +69,7 @@ class Case:
         form = self.params.output.format
         output = memoryview(array(form, [0x55] * len(self.params.output)))
         kernels = {"h": int16_kernels, "f": float32_kernels}.get(form, lambda same: same)(backend)
-        getattr(kernels, METHODS[self.code])(replace(self.params, output=output))()
+        getattr(kernels, FLOAT32_METHODS[self.code])(replace(self.params, output=output))()
         return output.tolist()
 
     def run_tflm(self) -> list[Any]:

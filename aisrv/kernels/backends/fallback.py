@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from aisrv.kernels.backend import (
+    ArithmeticKernels,
     BackendMethods,
     CopyingBackend,
     Kernel,
@@ -26,7 +27,15 @@ from aisrv.kernels.backend import (
     int16_kernels,
 )
 from aisrv.kernels.checks import Params
-from aisrv.kernels.params import Buffer, PadParams, ScaleProduct, Shape4
+from aisrv.kernels.params import (
+    Buffer,
+    FunctionParams,
+    MeanParams,
+    PadParams,
+    ScaleProduct,
+    Shape4,
+    SubParams,
+)
 from aisrv.kernels.recurrent import LstmParams, RecurrentBackend, SvdfParams
 
 
@@ -81,6 +90,18 @@ class Fallback(BackendMethods):
         """Prepare SVDF on whichever of the two has recurrent operators."""
         return self._prepare_more(RecurrentBackend, "svdf", params)
 
+    def sub(self, params: SubParams) -> Kernel:
+        """Prepare SUB of float32 on whichever of the two has it."""
+        return self._prepare_more(ArithmeticKernels, "sub", params)
+
+    def mean(self, params: MeanParams) -> Kernel:
+        """Prepare MEAN of float32 on whichever of the two has it."""
+        return self._prepare_more(ArithmeticKernels, "mean", params)
+
+    def logistic(self, params: FunctionParams) -> Kernel:
+        """Prepare LOGISTIC of float32 on whichever of the two has it."""
+        return self._prepare_more(ArithmeticKernels, "logistic", params)
+
     def scratch_size(self, query: str, *shapes: Shape4 | int) -> int:
         """Bytes of scratch that is enough for whichever backend prepares the operator."""
         size = int(getattr(self.second, query)(*shapes))
@@ -93,7 +114,7 @@ class Fallback(BackendMethods):
         return size
 
     def _prepare_more(
-        self, interface: type, name: str, params: PadParams | LstmParams | SvdfParams
+        self, interface: type, name: str, params: Params | PadParams | LstmParams | SvdfParams
     ) -> Kernel:
         """Prepare what not every backend has; NotImplementedError where neither takes it."""
         for backend in (self.first, self.second):

@@ -11,7 +11,7 @@ from functools import partial
 from types import ModuleType
 from typing import Final
 
-from aisrv.kernels.backend import Kernel, TableBackend
+from aisrv.kernels.backend import Float32Table, Kernel, TableBackend
 from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native import (
     convolution,
@@ -27,7 +27,7 @@ from aisrv.kernels.backends.native.library import NativeError, Variant, load
 from aisrv.kernels.backends.native.steps import NativeKernel, Step
 from aisrv.kernels.backends.native.team import Team
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
-from aisrv.kernels.params import FLOAT32, INT8, INT16, Buffer, PadParams
+from aisrv.kernels.params import INT8, INT16, Buffer, PadParams
 from aisrv.kernels.recurrent import LstmParams, SvdfParams
 
 
@@ -64,9 +64,12 @@ class NativeBackend(TableBackend):
             "softmax": float32_elementwise.softmax,
             "add": float32_elementwise.add,
             "mul": float32_elementwise.mul,
+            "sub": float32_elementwise.sub,
+            "mean": float32_elementwise.mean,
+            "logistic": float32_elementwise.logistic,
         }
         table = {name: partial(self._kernel, function) for name, function in steps.items()}
-        self.float32: Final = TableBackend(table, FLOAT32)
+        self.float32: Final = Float32Table(table)
 
     def copy(self, source: Buffer, output: Buffer) -> Kernel:
         """Prepare a copy of as many bytes."""

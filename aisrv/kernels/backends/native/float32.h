@@ -1,4 +1,4 @@
-/* Depthwise convolutions, pools, ADD, MUL and SOFTMAX of float32 over the lanes of a target: included once for each, after its
+/* Depthwise convolutions, pools, ADD, SUB, MUL, SOFTMAX and LOGISTIC of float32 over the lanes of a target: included once for each, after its
    lanes. */
 
 /* Enough sums at once that none waits for the one before it. */
@@ -45,33 +45,48 @@ static void NAME(run_depthwise)(const void *arguments, const struct share *share
 
 #undef DEPTHWISE_PIXELS
 
+/* Some blocks of one output, each at most of `count` channels: window by window, row by row. */
+INLINE void NAME(pool_blocks)(const struct pool *step, const float *row, int64_t rows, int64_t columns, float *output,
+                              int64_t count, const int blocks, const int is_mean) {
+    const float lowest = -FLT_MAX, taps = (float)(rows * columns);
+    NAME(narrowed) results[2];
+    UNROLL for (int b = 0; b < blocks; b++)
+        UNROLL for (int r = 0; r < NAME(REGISTERS); r++) results[b].val[r] = NAME(repeat)(is_mean ? 0 : lowest);
+    for (int64_t y = 0; y < rows; y++, row += step->width * step->channels) {
+        const float *pixel = row;
+        for (int64_t x = 0; x < columns; x++, pixel += step->channels)
+            UNROLL for (int b = 0; b < blocks; b++) {
+                const NAME(narrowed) values = NAME(some)(pixel + b * LANES, count);
+                UNROLL for (int r = 0; r < NAME(REGISTERS); r++)
+                    results[b].val[r] = is_mean ? results[b].val[r] + values.val[r]
+                                                : NAME(greater)(values.val[r], results[b].val[r]);
+            }
+    }
+    UNROLL for (int b = 0; b < blocks; b++) {
+        if (is_mean)
+            UNROLL for (int r = 0; r < NAME(REGISTERS); r++) results[b].val[r] /= NAME(repeat)(taps);
+        NAME(put)(output + b * LANES, results[b], step->low, step->high, count);
+    }
+}
+
 INLINE void NAME(run_pool)(const struct pool *step, const struct share *share, const int is_mean) {
     const int64_t channels = step->channels, rows = step->batches * step->out_height;
-    const float lowest = -FLT_MAX;
     for (int64_t row = first_of(share, rows); row < end_of(share, rows); row++) {
         const int64_t top = row % step->out_height * step->stride_h - step->top;
         const int64_t y0 = larger(top, 0), y1 = smaller(top + step->filter_h, step->height);
-        const float *image = (const float *)step->input + row / step->out_height * step->height * step->width * channels;
-        for (int64_t column = 0; column < step->out_width; column++) {
+        const float *line = (const float *)step->input + (row / step->out_height * step->height + y0) * step->width * channels;
+        float *output = (float *)step->output + row * step->out_width * channels;
+        for (int64_t column = 0; column < step->out_width; column++, output += channels) {
             const int64_t left = column * step->stride_w - step->left;
             const int64_t x0 = larger(left, 0), x1 = smaller(left + step->filter_w, step->width);
-            const float taps = (float)((y1 - y0) * (x1 - x0));
-            float *output = (float *)step->output + (row * step->out_width + column) * channels;
-            for (int64_t channel = 0; channel < channels; channel += LANES) {
-                const int64_t count = channels - channel;
-                NAME(narrowed) results;
-                UNROLL for (int r = 0; r < NAME(REGISTERS); r++) results.val[r] = NAME(repeat)(is_mean ? 0 : lowest);
-                for (int64_t y = y0; y < y1; y++)
-                    for (int64_t x = x0; x < x1; x++) {
-                        const NAME(narrowed) values = NAME(some)(image + (y * step->width + x) * channels + channel, count);
-                        UNROLL for (int r = 0; r < NAME(REGISTERS); r++)
-                            results.val[r] = is_mean ? results.val[r] + values.val[r]
-                                                     : NAME(greater)(values.val[r], results.val[r]);
-                    }
-                if (is_mean)
-                    UNROLL for (int r = 0; r < NAME(REGISTERS); r++) results.val[r] /= NAME(repeat)(taps);
-                NAME(put)(output + channel, results, step->low, step->high, count);
-            }
+            const float *first = line + x0 * channels;
+            int64_t channel = 0;
+            for (; channel + 2 * LANES <= channels; channel += 2 * LANES)
+                NAME(pool_blocks)(step, first + channel, y1 - y0, x1 - x0, output + channel, LANES, 2, is_mean);
+            for (; channel + LANES <= channels; channel += LANES)
+                NAME(pool_blocks)(step, first + channel, y1 - y0, x1 - x0, output + channel, LANES, 1, is_mean);
+            if (channel < channels)
+                NAME(pool_blocks)(step, first + channel, y1 - y0, x1 - x0, output + channel, channels - channel, 1, is_mean);
         }
     }
 }
@@ -83,35 +98,78 @@ static void NAME(run_max_pool)(const void *arguments, const struct share *share)
     NAME(run_pool)(arguments, share, 0);
 }
 
+INLINE NAME(words) NAME(pair)(NAME(words) one, NAME(words) two, const enum pair_result result) {
+    return result == SUM ? one + two : result == DIFFERENCE ? one - two : one * two;
+}
+
+INLINE void NAME(pair_block)(const struct float32_pairs *step, const float *first, const float *second, float *output,
+                             int64_t count, const enum pair_result result) {
+    NAME(narrowed) one = NAME(some)(first, count), two = NAME(some)(second, count);
+    UNROLL for (int r = 0; r < NAME(REGISTERS); r++) one.val[r] = NAME(pair)(one.val[r], two.val[r], result);
+    NAME(put)(output, one, step->low, step->high, count);
+}
+
 /* A shorter input repeats: stretches in which neither begins anew. */
-INLINE void NAME(run_pairs)(const struct float32_pairs *step, const struct share *share, const int is_sum) {
+INLINE void NAME(run_pairs)(const struct float32_pairs *step, const struct share *share, const enum pair_result result) {
     const int64_t end = end_of(share, step->count);
     for (int64_t i = first_of(share, step->count); i < end;) {
         const int64_t a = i % step->first_count, b = i % step->second_count;
         const int64_t stop = smaller(end, i + smaller(step->first_count - a, step->second_count - b));
         const float *first = step->first + a - i, *second = step->second + b - i;
-        for (; i < stop; i += LANES) {
-            NAME(narrowed) one = NAME(some)(first + i, stop - i), two = NAME(some)(second + i, stop - i);
-            UNROLL for (int r = 0; r < NAME(REGISTERS); r++)
-                one.val[r] = is_sum ? one.val[r] + two.val[r] : one.val[r] * two.val[r];
-            NAME(put)(step->output + i, one, step->low, step->high, stop - i);
-        }
+        for (; i + LANES <= stop; i += LANES)
+            NAME(pair_block)(step, first + i, second + i, step->output + i, LANES, result);
+        if (i < stop) NAME(pair_block)(step, first + i, second + i, step->output + i, stop - i, result);
         i = stop;
     }
 }
 
 static void NAME(run_addition)(const void *arguments, const struct share *share) {
-    NAME(run_pairs)(arguments, share, 1);
+    NAME(run_pairs)(arguments, share, SUM);
+}
+static void NAME(run_subtraction)(const void *arguments, const struct share *share) {
+    NAME(run_pairs)(arguments, share, DIFFERENCE);
 }
 static void NAME(run_multiplication)(const void *arguments, const struct share *share) {
-    NAME(run_pairs)(arguments, share, 0);
+    NAME(run_pairs)(arguments, share, PRODUCT);
 }
 
 typedef float NAME(half) __attribute__((vector_size(2 * WIDTH)));
 typedef double NAME(doubles) __attribute__((vector_size(4 * WIDTH)));
 typedef uint64_t NAME(longs) __attribute__((vector_size(4 * WIDTH)));
 
-/* The exponential function of floats from -104 to 0, in double precision: 2**(n / 32) from a table, times a polynomial
+/* Half a register in double precision, two halves as one, and 2**(n / 32) by the lower five bits of n. */
+#if WIDTH == 16
+INLINE NAME(doubles) NAME(widen)(NAME(half) x) { return (NAME(doubles))_mm512_cvtps_pd((__m256)x); }
+INLINE NAME(words) NAME(join)(NAME(half) lower, NAME(half) upper) {
+    return (NAME(words))_mm512_insertf32x8(_mm512_castps256_ps512((__m256)lower), (__m256)upper, 1);
+}
+INLINE NAME(doubles) NAME(look_up)(const double *powers, NAME(longs) n) {
+    const __m512i which = (__m512i)n;
+    const __m512d lower = _mm512_permutex2var_pd(_mm512_loadu_pd(powers), which, _mm512_loadu_pd(powers + 8));
+    const __m512d upper = _mm512_permutex2var_pd(_mm512_loadu_pd(powers + 16), which, _mm512_loadu_pd(powers + 24));
+    return (NAME(doubles))_mm512_mask_blend_pd(_mm512_test_epi64_mask(which, _mm512_set1_epi64(16)), lower, upper);
+}
+#else
+#if WIDTH == 8
+INLINE NAME(doubles) NAME(widen)(NAME(half) x) { return (NAME(doubles))_mm256_cvtps_pd((__m128)x); }
+INLINE NAME(words) NAME(join)(NAME(half) lower, NAME(half) upper) {
+    return (NAME(words))_mm256_insertf128_ps(_mm256_castps128_ps256((__m128)lower), (__m128)upper, 1);
+}
+#else
+INLINE NAME(doubles) NAME(widen)(NAME(half) x) { return __builtin_convertvector(x, NAME(doubles)); }
+INLINE NAME(words) NAME(join)(NAME(half) lower, NAME(half) upper) {
+    const NAME(half) halves[2] = {lower, upper};
+    return NAME(load)(halves);
+}
+#endif
+INLINE NAME(doubles) NAME(look_up)(const double *powers, NAME(longs) n) {
+    NAME(doubles) found;
+    UNROLL for (int i = 0; i < WIDTH / 2; i++) found[i] = powers[n[i] & 31];
+    return found;
+}
+#endif
+
+/* The exponential function of floats from -104 to 9, in double precision: 2**(n / 32) from a table, times a polynomial
    of what is left. It rounds to glibc's and newlib's expf. Source of the method and of its coefficients: `math/expf.c`
    and `math/exp2f_data.c` of Arm's Optimized Routines. */
 INLINE NAME(half) NAME(exponentials)(NAME(half) x, const double *powers) {
@@ -119,17 +177,17 @@ INLINE NAME(half) NAME(exponentials)(NAME(half) x, const double *powers) {
     const double third = 0x1.c6af84b912394p-5 / 32 / 32 / 32, second = 0x1.ebfce50fac4f3p-3 / 32 / 32;
     const double first = 0x1.62e42ff0c52d6p-1 / 32;
     const uint64_t bits_of_whole = 0x4338000000000000;
-    NAME(doubles) steps = __builtin_convertvector(x, NAME(doubles)) * per_step;
+    NAME(doubles) steps = NAME(widen)(x) * per_step;
     APART(steps);
     const NAME(doubles) shifted = steps + whole, rest = steps - (shifted - whole);
     const NAME(longs) n = (NAME(longs))shifted - bits_of_whole;
-    NAME(doubles) a = rest * third, b = rest * first, square = rest * rest, power;
+    const NAME(doubles) power = NAME(look_up)(powers, n);
+    NAME(doubles) a = rest * third, b = rest * first, square = rest * rest;
     APART(a);
     APART(b);
     APART(square);
     NAME(doubles) product = (a + second) * square;
     APART(product);
-    UNROLL for (int i = 0; i < WIDTH / 2; i++) power[i] = powers[n[i] & 31];
     const NAME(longs) exponent = (n + 1023 * 32) >> 5 << 52;
     return __builtin_convertvector((product + (b + 1)) * (power * (NAME(doubles))exponent), NAME(half));
 }
@@ -138,11 +196,30 @@ INLINE NAME(half) NAME(exponentials)(NAME(half) x, const double *powers) {
 INLINE NAME(words) NAME(exponential)(NAME(words) x, const double *powers) {
     NAME(half) halves[2];
     memcpy(halves, &x, sizeof x);
-    UNROLL for (int i = 0; i < 2; i++) halves[i] = NAME(exponentials)(halves[i], powers);
-    NAME(mask) found;
-    memcpy(&found, halves, sizeof found);
-    const NAME(mask) is_number = x == x;
+    const NAME(words) joined = NAME(join)(NAME(exponentials)(halves[0], powers), NAME(exponentials)(halves[1], powers));
+    const NAME(mask) found = (NAME(mask))joined, is_number = x == x;
     return (NAME(words))((found & (x > -104.0f)) | ((NAME(mask))x & ~is_number));
+}
+
+/* TFLM takes 1 / (1 + exp(-x)) between two bounds alone: exp(x) below them, and 1 above. */
+INLINE NAME(words) NAME(sigmoid)(NAME(words) x, const double *powers) {
+    const NAME(mask) is_low = x < -9.0f, is_high = x > 0x1.09e79ep+4f;
+    const NAME(words) one = NAME(repeat)(1), power = NAME(exponential)(NAME(chosen)(is_low, x, -x), powers);
+    return NAME(chosen)(is_high, one, NAME(chosen)(is_low, power, one / (one + power)));
+}
+
+INLINE void NAME(logistic_block)(const struct float32_function *step, int64_t i, int64_t count) {
+    NAME(narrowed) all = NAME(some)(step->input + i, count);
+    UNROLL for (int r = 0; r < NAME(REGISTERS); r++) all.val[r] = NAME(sigmoid)(all.val[r], step->powers);
+    NAME(write)(step->output + i, &all, count);
+}
+
+static void NAME(run_logistic)(const void *arguments, const struct share *share) {
+    const struct float32_function *step = arguments;
+    const int64_t begin = first_of(share, step->count), end = end_of(share, step->count);
+    int64_t i = begin;
+    for (; i + LANES <= end; i += LANES) NAME(logistic_block)(step, i, LANES);
+    if (i < end) NAME(logistic_block)(step, i, end - i);
 }
 
 INLINE float NAME(largest)(const float *input, int64_t count) {
@@ -160,24 +237,46 @@ INLINE float NAME(largest)(const float *input, int64_t count) {
     return most;
 }
 
+INLINE void NAME(powers_block)(const float *input, float *output, NAME(words) most, NAME(words) beta,
+                               const double *powers, int64_t count) {
+    NAME(narrowed) all = NAME(some)(input, count);
+    UNROLL for (int r = 0; r < NAME(REGISTERS); r++)
+        all.val[r] = NAME(exponential)((all.val[r] - most) * beta, powers);
+    NAME(write)(output, &all, count);
+}
+
+INLINE void NAME(quotients_block)(float *output, NAME(words) sum, int64_t count) {
+    NAME(narrowed) all = NAME(some)(output, count);
+    UNROLL for (int r = 0; r < NAME(REGISTERS); r++) all.val[r] /= sum;
+    NAME(write)(output, &all, count);
+}
+
+/* Powers of some rows, their sums side by side, so that none waits for the one before it, and quotients. */
 static void NAME(run_softmax)(const void *arguments, const struct share *share) {
+    enum { ROWS = 4 };
     const struct float32_softmax *step = arguments;
-    const int64_t classes = step->classes;
-    for (int64_t row = first_of(share, step->rows); row < end_of(share, step->rows); row++) {
-        const float *input = step->input + row * classes;
-        float *output = step->output + row * classes, sum = 0;
-        const NAME(words) most = NAME(repeat)(NAME(largest)(input, classes)), beta = NAME(repeat)(step->beta);
-        for (int64_t i = 0; i < classes; i += LANES) {
-            NAME(narrowed) all = NAME(some)(input + i, classes - i);
-            UNROLL for (int r = 0; r < NAME(REGISTERS); r++)
-                all.val[r] = NAME(exponential)((all.val[r] - most) * beta, step->powers);
-            NAME(write)(output + i, &all, classes - i);
+    const int64_t classes = step->classes, end = end_of(share, step->rows);
+    int64_t rows, i;
+    for (int64_t row = first_of(share, step->rows); row < end; row += rows) {
+        const float *input = step->input + row * classes, *powers[ROWS];
+        float *output = step->output + row * classes, sums[ROWS] = {0};
+        rows = smaller(ROWS, end - row);
+        for (int64_t k = 0; k < rows; k++) {
+            const float *from = input + k * classes;
+            float *to = output + k * classes;
+            const NAME(words) most = NAME(repeat)(NAME(largest)(from, classes)), beta = NAME(repeat)(step->beta);
+            for (i = 0; i + LANES <= classes; i += LANES)
+                NAME(powers_block)(from + i, to + i, most, beta, step->powers, LANES);
+            if (i < classes) NAME(powers_block)(from + i, to + i, most, beta, step->powers, classes - i);
         }
-        for (int64_t i = 0; i < classes; i++) sum += output[i];
-        for (int64_t i = 0; i < classes; i += LANES) {
-            NAME(narrowed) all = NAME(some)(output + i, classes - i);
-            UNROLL for (int r = 0; r < NAME(REGISTERS); r++) all.val[r] /= NAME(repeat)(sum);
-            NAME(write)(output + i, &all, classes - i);
+        UNROLL for (int k = 0; k < ROWS; k++) powers[k] = output + smaller(k, rows - 1) * classes;
+        for (i = 0; i < classes; i++)
+            UNROLL for (int k = 0; k < ROWS; k++) sums[k] += powers[k][i];
+        for (int64_t k = 0; k < rows; k++) {
+            float *to = output + k * classes;
+            const NAME(words) sum = NAME(repeat)(sums[k]);
+            for (i = 0; i + LANES <= classes; i += LANES) NAME(quotients_block)(to + i, sum, LANES);
+            if (i < classes) NAME(quotients_block)(to + i, sum, classes - i);
         }
     }
 }

@@ -1,4 +1,6 @@
-/* What is the same of float32 for all processors: bounds from their bits, and copies. */
+/* What is the same of float32 for all processors: bounds from their bits, copies, and means of rows. */
+
+enum pair_result { SUM, DIFFERENCE, PRODUCT };
 
 /* A float from its bits, the lower 32. */
 INLINE float float_of(int64_t bits) {
@@ -28,5 +30,20 @@ static void copy_floats(const void *arguments, const struct share *share) {
             memcpy(copy, source, (size_t)width * sizeof *copy);
         else
             for (int64_t i = 0; i < width * repeats; i++) copy[i] = source[i / repeats];
+    }
+}
+
+/* Sums of some rows side by side, so that none waits for the one before it. */
+static void run_row_means(const void *arguments, const struct share *share) {
+    enum { ROWS = 8 };
+    const struct float32_rows *step = arguments;
+    const int64_t end = end_of(share, step->rows);
+    for (int64_t row = first_of(share, step->rows); row < end; row += ROWS) {
+        const float *rows[ROWS];
+        float sums[ROWS] = {0};
+        UNROLL for (int k = 0; k < ROWS; k++) rows[k] = step->input + smaller(row + k, end - 1) * step->count;
+        for (int64_t i = 0; i < step->count; i++)
+            UNROLL for (int k = 0; k < ROWS; k++) sums[k] += rows[k][i];
+        for (int64_t k = 0; k < smaller(ROWS, end - row); k++) step->output[row + k] = sums[k] / (float)step->count;
     }
 }

@@ -1,9 +1,10 @@
-"""ADD, MUL, pools and SOFTMAX of float32 as steps of the library.
+"""ADD, SUB, MUL, pools, MEAN, SOFTMAX and LOGISTIC of float32 as steps of the library.
 
-Sources: `reference/pooling.h`, `reference/softmax.h` of TensorFlow Lite; exponentials are those of glibc and
-newlib, `math/expf.c` of Arm's Optimized Routines.
+Sources: `reference/pooling.h`, `reference/reduce.h`, `reference/softmax.h`, `reference/logistic.h` of
+TensorFlow Lite; exponentials are those of glibc and newlib, `math/expf.c` of Arm's Optimized Routines.
 """
 
+import math
 from decimal import Decimal, localcontext
 from functools import cache
 from typing import Final
@@ -12,13 +13,23 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels.backends.native.elementwise import pool_step
-from aisrv.kernels.backends.native.float32 import bit_bounds
+from aisrv.kernels.backends.native.float32 import bit_bounds, float_bits
 from aisrv.kernels.backends.native.steps import Step, make_step
-from aisrv.kernels.params import ElementwiseAddParams, MulParams, PoolParams, SoftmaxParams
+from aisrv.kernels.params import (
+    ElementwiseAddParams,
+    FunctionParams,
+    MeanParams,
+    MulParams,
+    PoolParams,
+    SoftmaxParams,
+    SubParams,
+)
 
 _POWERS: Final = 32
 _FLOAT_WORK: Final = 16
 """Work of a float of ADD, or of a pool's window, in multiply-accumulates."""
+_FUNCTION_WORK: Final = 64
+"""Work of an exponential."""
 _REGISTER: Final = 16
 
 
@@ -32,7 +43,12 @@ def mul(params: MulParams) -> Step:
     return _pairs(params, "MULTIPLICATION_FLOAT32")
 
 
-def _pairs(params: ElementwiseAddParams | MulParams, kind: str) -> Step:
+def sub(params: SubParams) -> Step:
+    """Prepare SUB; a shorter input repeats."""
+    return _pairs(params, "SUBTRACTION_FLOAT32")
+
+
+def _pairs(params: ElementwiseAddParams | MulParams | SubParams, kind: str) -> Step:
     count = len(params.output)
     return make_step(
         kind,
@@ -57,6 +73,60 @@ def average_pool(params: PoolParams) -> Step:
 def max_pool(params: PoolParams) -> Step:
     """Prepare MAX_POOL_2D."""
     return pool_step(params, "MAX_POOL_FLOAT32", _FLOAT_WORK, **bit_bounds(params.activation))
+
+
+def mean(params: MeanParams) -> Step:
+    """Prepare MEAN: an average pool of all there is, without bounds; or of whole rows."""
+    outer, count, inner = params.input_shape
+    work = len(params.input) * _FLOAT_WORK
+    if inner == 1:
+        return make_step(
+            "ROW_MEAN_FLOAT32",
+            "float32_rows",
+            work,
+            items=outer,
+            input=params.input,
+            output=params.output,
+            rows=outer,
+            count=count,
+        )
+    return make_step(
+        "AVERAGE_POOL_FLOAT32",
+        "pool",
+        work,
+        items=outer,
+        input=params.input,
+        output=params.output,
+        batches=outer,
+        height=1,
+        width=count,
+        channels=inner,
+        out_height=1,
+        out_width=1,
+        filter_h=1,
+        filter_w=count,
+        stride_h=1,
+        stride_w=1,
+        top=0,
+        left=0,
+        low=float_bits(-math.inf),
+        high=float_bits(math.inf),
+    )
+
+
+def logistic(params: FunctionParams) -> Step:
+    """Prepare LOGISTIC."""
+    count = len(params.input)
+    return make_step(
+        "LOGISTIC_FLOAT32",
+        "float32_function",
+        count * _FUNCTION_WORK,
+        items=-(-count // _REGISTER),
+        input=params.input,
+        output=params.output,
+        powers=_powers(),
+        count=count,
+    )
 
 
 def softmax(params: SoftmaxParams) -> Step:

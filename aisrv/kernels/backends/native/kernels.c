@@ -416,7 +416,8 @@ typedef void (*run_function)(const void *, const struct share *);
     [WIDE_DEPTHWISE_INT16] = {copy_halves, run_wide_depthwise}, \
     [WIDE_ADDITION_INT16] = {NULL, run_wide_addition},          \
     [MULTIPLICATION_INT16] = {NULL, run_multiplication},        \
-    [SOFTMAX_INT16] = {NULL, run_int16_softmax}
+    [SOFTMAX_INT16] = {NULL, run_int16_softmax},                \
+    [ROW_MEAN_FLOAT32] = {NULL, run_row_means}
 #define RECURRENT(TARGET) [LSTM] = {NULL, run_lstm_##TARGET}, [SVDF] = {NULL, run_svdf_##TARGET}
 #define POOLS(TARGET) [AVERAGE_POOL] = {NULL, run_average_pool_##TARGET}, [MAX_POOL] = {NULL, run_max_pool_##TARGET}
 #define INT16_CONVOLUTION(TARGET) [CONVOLUTION_INT16] = {copy_halves, run_convolution_##TARGET}
@@ -429,6 +430,8 @@ typedef void (*run_function)(const void *, const struct share *);
     [CONVOLUTION_FLOAT32] = {copy_floats, run_convolution_##TARGET}, \
     [DEPTHWISE_FLOAT32] = {copy_floats, run_depthwise_##TARGET},     \
     [ADDITION_FLOAT32] = {NULL, run_addition_##TARGET},              \
+    [SUBTRACTION_FLOAT32] = {NULL, run_subtraction_##TARGET},        \
+    [LOGISTIC_FLOAT32] = {NULL, run_logistic_##TARGET},              \
     [MULTIPLICATION_FLOAT32] = {NULL, run_multiplication_##TARGET},  \
     [AVERAGE_POOL_FLOAT32] = {NULL, run_average_pool_##TARGET},      \
     [SOFTMAX_FLOAT32] = {NULL, run_softmax_##TARGET},                \

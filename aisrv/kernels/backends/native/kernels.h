@@ -40,8 +40,11 @@ enum step_kind {
     CONVOLUTION_FLOAT32,
     DEPTHWISE_FLOAT32,
     ADDITION_FLOAT32,
+    SUBTRACTION_FLOAT32,
     MULTIPLICATION_FLOAT32,
     SOFTMAX_FLOAT32,
+    LOGISTIC_FLOAT32,
+    ROW_MEAN_FLOAT32,
     AVERAGE_POOL_FLOAT32,
     MAX_POOL_FLOAT32,
 };
@@ -236,7 +239,7 @@ struct float32_depthwise {
     int64_t high;
 };
 
-/* ADD and MUL; a shorter input repeats. */
+/* ADD, SUB and MUL; a shorter input repeats. */
 struct float32_pairs {
     const float *first;
     const float *second;
@@ -255,6 +258,22 @@ struct float32_softmax {
     int64_t rows;
     int64_t classes;
     float beta;
+};
+
+/* From value to value. */
+struct float32_function {
+    const float *input;
+    float *output;
+    const double *powers;
+    int64_t count;
+};
+
+/* Rows that become one value each. */
+struct float32_rows {
+    const float *input;
+    float *output;
+    int64_t rows;
+    int64_t count;
 };
 
 struct copy {

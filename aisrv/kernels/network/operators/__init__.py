@@ -27,7 +27,7 @@ from aisrv.kernels.network.operators import (
     slicing,
     svdf,
 )
-from aisrv.kernels.network.operators.floats import convolutions, elements, offers, products
+from aisrv.kernels.network.operators.floats import elements, offers, products
 from aisrv.kernels.network.operators.floats import reductions as float_reductions
 from aisrv.kernels.network.operators.floats import resampling as float_resampling
 from aisrv.model import TensorType
@@ -71,7 +71,7 @@ OPERATORS: Final[Mapping[str, Computation]] = {
         _BACKEND, _BOTH, backend_operators.depthwise_conv2d, offers.depthwise_conv2d
     ),
     "TRANSPOSE_CONV": Computation(
-        _BACKEND, _BOTH, backend_operators.transpose_conv, convolutions.transpose_conv, "by its CONV_2D"
+        _BACKEND, _BOTH, backend_operators.transpose_conv, offers.transpose_conv, "by its CONV_2D"
     ),
     "FULLY_CONNECTED": Computation(
         _BACKEND, _BOTH, backend_operators.fully_connected, offers.fully_connected
@@ -81,9 +81,9 @@ OPERATORS: Final[Mapping[str, Computation]] = {
     "SOFTMAX": Computation(_BACKEND, _BOTH, backend_operators.softmax, offers.softmax),
     "ADD": Computation(_BACKEND, _BOTH, elementwise.add, offers.add, "the network: of int32"),
     "MUL": Computation(_BACKEND, _BOTH, elementwise.multiply, offers.multiply, "the network: of int32"),
-    "SUB": Computation(_ARITHMETIC, _BOTH, elementwise.subtract, elements.subtract, "also of int32"),
+    "SUB": Computation(_ARITHMETIC, _BOTH, elementwise.subtract, offers.subtract, "also of int32"),
     "BATCH_MATMUL": Computation(_ARITHMETIC, _BOTH, matmul.batch_matmul, products.batch_matmul),
-    "MEAN": Computation(_ARITHMETIC, _BOTH, reductions.mean, float_reductions.mean),
+    "MEAN": Computation(_ARITHMETIC, _BOTH, reductions.mean, offers.mean),
     "SUM": Computation(_ARITHMETIC, _BOTH, reductions.sum_, float_reductions.sum_),
     "SQUARED_DIFFERENCE": Computation(
         _ARITHMETIC, "int8", elementwise.squared_difference, elements.squared_difference
@@ -92,7 +92,7 @@ OPERATORS: Final[Mapping[str, Computation]] = {
         _ARITHMETIC, "int8", resampling.resize_bilinear, float_resampling.resize_bilinear
     ),
     "LEAKY_RELU": Computation(_FUNCTIONS, _BOTH, lookup.leaky_relu, elements.leaky_relu),
-    "LOGISTIC": Computation(_FUNCTIONS, _BOTH, lookup.logistic, elements.logistic),
+    "LOGISTIC": Computation(_FUNCTIONS, _BOTH, lookup.logistic, offers.logistic),
     "TANH": Computation(_FUNCTIONS, _BOTH, lookup.tanh, elements.tanh),
     "RELU": Computation(_FUNCTIONS, "int8", rectifiers.relu, elements.relu),
     "RELU6": Computation(_FUNCTIONS, "int8", rectifiers.relu6, elements.relu6),

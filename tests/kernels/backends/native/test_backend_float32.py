@@ -21,14 +21,22 @@ from aisrv.kernels.backends.native.steps import NativeKernel
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.errors import InternalError, InvalidShape, UnsupportedActivation
 from aisrv.kernels.network.load import load_network
-from aisrv.kernels.params import UNQUANTIZED, FusedActivation, PoolParams, QuantParam, SoftmaxParams
+from aisrv.kernels.params import (
+    UNQUANTIZED,
+    FunctionParams,
+    FusedActivation,
+    MeanParams,
+    PoolParams,
+    QuantParam,
+    SoftmaxParams,
+)
 from aisrv.model import Padding, TensorType
 from tests.support.amounts import amount
 from tests.support.float32_cases import bits, float32_case
 from tests.support.models import constant, single, tensor, tflm
 from tests.support.native import native
 from tests.support.network_runs import loaded, run_network
-from tests.support.operators import METHODS, Case
+from tests.support.operators import FLOAT32_METHODS, Case
 
 pytest.importorskip("tflite_micro.python.tflite_micro.runtime")
 
@@ -46,7 +54,7 @@ def by_tflm(code: int, seed: int) -> tuple[Case, Any]:
 def taken(case: Case, variant: Variant) -> bool:
     """Whether the library computes a case; it leaves some layers to NumPy."""
     try:
-        kernel = getattr(NativeBackend(variant).float32, METHODS[case.code])(case.params)
+        kernel = getattr(NativeBackend(variant).float32, FLOAT32_METHODS[case.code])(case.params)
     except NotImplementedError:
         return False
     assert isinstance(kernel, NativeKernel)
@@ -54,7 +62,7 @@ def taken(case: Case, variant: Variant) -> bool:
 
 
 @pytest.mark.in_full
-@pytest.mark.parametrize("code", METHODS, ids=METHODS.values())
+@pytest.mark.parametrize("code", FLOAT32_METHODS, ids=FLOAT32_METHODS.values())
 def test_equals_tflm(code: int, variant: Variant) -> None:
     backend = native(variant)
     computed = 0
@@ -70,7 +78,7 @@ def test_equals_tflm(code: int, variant: Variant) -> None:
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.usefixtures("shared_steps")
 def test_threads_change_nothing(threads: int, variant: Variant) -> None:
-    for code in METHODS:
+    for code in FLOAT32_METHODS:
         for seed in range(3):
             case, expected = by_tflm(code, seed)
             if taken(case, variant):
@@ -206,6 +214,27 @@ def test_exponentials_of_the_whole_range(variant: Variant) -> None:
     assert bits(case.run(native(variant))).tolist() == bits(case.run_tflm()).tolist()
 
 
+def test_logistic_of_floats_of_all_sizes(variant: Variant) -> None:
+    """From the most negative float to the largest, and beside the bounds where TFLM takes other formulas."""
+    everywhere = np.arange(0, 1 << 32, 1 << 20, dtype=np.int64).astype(np.uint32).view(np.float32)
+    low, high = np.float32(-9), np.float32(16.619047164916992188)
+    around = [np.nextafter(bound, end) for bound in (low, high) for end in (np.float32(-99), np.float32(99))]
+    between = np.linspace(-20, 20, amount(8_000, every_day=4_000), dtype=np.float32)
+    values = np.concatenate([everywhere, between, [low, high], around]).astype(np.float32)
+    params = FunctionParams(
+        memoryview(array("f", values.tolist())), memoryview(array("f", [0] * len(values)))
+    )
+    case = Case(BuiltinOperator.LOGISTIC, params)
+    assert bits(case.run(native(variant))).tolist() == bits(case.run_tflm()).tolist()
+
+
+def test_the_exponential_is_that_of_processors_without_a_fused_multiply_add(variant: Variant) -> None:
+    """With one glibc has another function: of all floats, LOGISTIC of this one is then a bit more."""
+    x = float(np.uint32(0xC27C65D9).view(np.float32))
+    params = FunctionParams(memoryview(array("f", [x])), memoryview(array("f", [0])))
+    assert bits(Case(BuiltinOperator.LOGISTIC, params).run(native(variant))).tolist() == [0x11FA2992]
+
+
 # What the library is not given, and what it refuses.
 
 
@@ -230,6 +259,15 @@ def test_parameters_are_checked(variant: Variant) -> None:
         backend.fully_connected(replace(params, bias=memoryview(array("i", [1]))))
     with pytest.raises(InternalError, match="output_quant: float32 has scale 1 and zero point 0"):
         backend.fully_connected(replace(params, output_quant=QuantParam(0.5, 0)))
+    data = memoryview(array("f", [1, 2, 3, 4]))
+    with pytest.raises(InvalidShape, match="output has 4 values, needs 2"):
+        backend.mean(MeanParams(data, (1, 2, 2), data))
+    with pytest.raises(InvalidShape, match=r"input has 4 values, its shape \[1, 2, 3\] needs 6"):
+        backend.mean(MeanParams(data, (1, 2, 3), data))
+    with pytest.raises(InvalidShape, match="output has 2 values, needs 4"):
+        backend.logistic(FunctionParams(data, data[:2]))
+    with pytest.raises(InternalError, match="output: must be writable"):
+        backend.logistic(FunctionParams(data, data.toreadonly()))
     with pytest.raises(UnsupportedActivation, match="the activation TANH has no float32 kernel"):
         backend.fully_connected(replace(params, activation=FusedActivation.TANH))
 

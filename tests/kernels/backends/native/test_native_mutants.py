@@ -43,6 +43,7 @@ _NAMED: Final = re.compile(rf"(?<!not )\b({'|'.join(each.value for each in Varia
 INT8: Final = "not int16 and not float32 and not networks and not threads and not network"
 INT16: Final = "int16 and not network"
 FLOAT32: Final = "float32 and not threads"
+POWERS: Final = f"{FLOAT32} and exponentials"
 
 AVX2: Final = "lanes/avx2.h"
 AVX512: Final = "avx512.h"
@@ -61,28 +62,70 @@ ALL: Final = (
     Mutant("float32.h", "lowest = -FLT_MAX", "lowest = 0", f"{FLOAT32} and pool"),
     Mutant("float32.h", "larger(left, 0)", "left", f"{FLOAT32} and pool"),
     Mutant(
-        "float32.h", "(y1 - y0) * (x1 - x0)", "step->filter_h * step->filter_w", f"{FLOAT32} and avg_pool"
+        "float32.h",
+        "(float)(rows * columns)",
+        "(float)(step->filter_h * step->filter_w)",
+        f"{FLOAT32} and avg_pool",
     ),
     Mutant(
         "float32.h",
-        "NAME(greater)(values.val[r], results.val[r])",
-        "NAME(greater)(results.val[r], values.val[r])",
+        "NAME(greater)(values.val[r], results[b].val[r])",
+        "NAME(greater)(results[b].val[r], values.val[r])",
         f"{FLOAT32} and pool",
     ),
+    Mutant(
+        "float32.h",
+        "results[b].val[r] + values.val[r]",
+        "results[b].val[r] - values.val[r]",
+        f"{FLOAT32} and mean",
+    ),
+    Mutant(
+        "float32.h", "row += step->width * step->channels", "row += step->channels", f"{FLOAT32} and pool"
+    ),
+    Mutant("float32.h", "pixel += step->channels", "pixel += LANES", f"{FLOAT32} and mean"),
+    Mutant("float32.h", "(pixel + b * LANES, count)", "(pixel, count)", f"{FLOAT32} and pool"),
+    Mutant("float32.h", "NAME(put)(output + b * LANES", "NAME(put)(output", f"{FLOAT32} and pool"),
+    Mutant("float32.h", "x < -9.0f", "x < -8.0f", f"{FLOAT32} and logistic"),
+    Mutant("float32.h", "0x1.09e79ep+4f", "0x1.0ap+4f", f"{FLOAT32} and logistic"),
+    Mutant("float32.h", "one / (one + power)", "power / (one + power)", f"{FLOAT32} and logistic"),
+    Mutant("float32.h", "(is_low, x, -x)", "(is_low, -x, x)", f"{FLOAT32} and logistic"),
+    Mutant(
+        "float32.h",
+        "logistic_block)(step, i, end - i)",
+        "logistic_block)(step, i, 0)",
+        f"{FLOAT32} and logistic",
+    ),
+    Mutant(
+        "float32.h", "step->output + i, stop - i, result", "step->output + i, 1, result", f"{FLOAT32} and sub"
+    ),
+    Mutant(
+        "float32.h", "beta, step->powers, classes - i)", "beta, step->powers, 0)", f"{FLOAT32} and softmax"
+    ),
+    Mutant(
+        "float32.h",
+        "quotients_block)(to + i, sum, classes - i)",
+        "quotients_block)(to + i, sum, 0)",
+        f"{FLOAT32} and softmax",
+    ),
+    Mutant("float32.h", "? one - two", "? two - one", f"{FLOAT32} and sub"),
+    Mutant("float32_copies.h", "smaller(row + k, end - 1)", "row", f"{FLOAT32} and mean"),
+    Mutant("float32_copies.h", "sums[k] += rows[k][i]", "sums[k] = rows[k][i]", f"{FLOAT32} and mean"),
+    Mutant("float32_copies.h", "/ (float)step->count", "/ (float)step->rows", f"{FLOAT32} and mean"),
     Mutant(
         "float32.h",
         "step->first_count - a, step->second",
         "step->first_count, step->second",
         "float32 and threads",
     ),
-    Mutant("float32.h", "one.val[r] * two.val[r]", "one.val[r] * one.val[r]", f"{FLOAT32} and mul"),
-    Mutant("float32.h", "one.val[r] + two.val[r]", "one.val[r] - two.val[r]", f"{FLOAT32} and add"),
+    Mutant("float32.h", ": one * two", ": one * one", f"{FLOAT32} and mul"),
+    Mutant("float32.h", "? one + two", "? one - two", f"{FLOAT32} and add"),
     Mutant(
         FLOATS,
         "return sum + product;",
         "for (int i = 0; i < WIDTH; i++) sum[i] = __builtin_fmaf(value[i], weight[i], sum[i]); return sum;",
         f"{FLOAT32} and rounded and not plain",
     ),
+    Mutant(FLOATS, "(~which & (NAME(mask))b)", "(which & (NAME(mask))b)", FLOAT32),
     Mutant(FLOATS, "= a > b;", "= a >= b;", f"{FLOAT32} and zeros_sign"),
     Mutant(FLOATS, "= a < b;", "= a > b;", FLOAT32),
     Mutant(FLOATS, "NAME(load)(rescaling + LANES)", "NAME(load)(rescaling)", FLOAT32),
@@ -101,15 +144,17 @@ ALL: Final = (
         "copy_part(output, (const float *)all, count - 1)",
         FLOAT32,
     ),
-    Mutant("float32.h", "c6af84b912394p-5", "c6af84b912394p-4", f"{FLOAT32} and exponentials"),
-    Mutant("float32.h", "0x1.ebfce50fac4f3p-3", "0x1.ebfce50fac4f3p-2", f"{FLOAT32} and exponentials"),
-    Mutant("float32.h", "(n + 1023 * 32)", "(n + 1022 * 32)", f"{FLOAT32} and exponentials"),
-    Mutant("float32.h", "powers[n[i] & 31]", "powers[n[i] & 15]", f"{FLOAT32} and exponentials"),
-    Mutant("float32.h", "x > -104.0f", "x > -103.0f", f"{FLOAT32} and exponentials"),
+    Mutant("float32.h", "c6af84b912394p-5", "c6af84b912394p-4", POWERS),
+    Mutant("float32.h", "0x1.ebfce50fac4f3p-3", "0x1.ebfce50fac4f3p-2", POWERS),
+    Mutant("float32.h", "(n + 1023 * 32)", "(n + 1022 * 32)", POWERS),
+    Mutant("float32.h", "powers[n[i] & 31]", "powers[n[i] & 15]", POWERS),
+    Mutant("float32.h", "halves[2] = {lower, upper}", "halves[2] = {upper, lower}", POWERS),
+    Mutant("float32.h", "x > -104.0f", "x > -103.0f", POWERS),
     Mutant("float32.h", "(all.val[r] - most) * beta", "all.val[r] * beta", f"{FLOAT32} and softmax"),
     Mutant("float32.h", " | ((NAME(mask))x & ~is_number)", "", f"{FLOAT32} and softmax"),
     Mutant("float32.h", "input[i] > most ? input[i] : most", "most", f"{FLOAT32} and softmax"),
-    Mutant("float32.h", "sum += output[i]", "sum = output[i]", f"{FLOAT32} and softmax"),
+    Mutant("float32.h", "sums[k] += powers[k][i]", "sums[k] = powers[k][i]", f"{FLOAT32} and softmax"),
+    Mutant("float32.h", "smaller(k, rows - 1)", "0", f"{FLOAT32} and softmax"),
     Mutant(
         "float32.h",
         "lanes[lane] > most ? lanes[lane]",
@@ -165,6 +210,19 @@ LANES: Final = (
 """Of what is written once for the lanes of every target."""
 
 X86: Final = (
+    Mutant(
+        "float32.h", "_mm512_cvtps_pd((__m256)x)", "_mm512_cvtps_pd((__m256)-x)", f"{POWERS} and avx512vnni"
+    ),
+    Mutant("float32.h", "(__m256)upper, 1)", "(__m256)upper, 0)", f"{POWERS} and avx512vnni"),
+    Mutant("float32.h", "_mm512_set1_epi64(16)", "_mm512_set1_epi64(8)", f"{POWERS} and avx512vnni"),
+    Mutant(
+        "float32.h",
+        "_mm512_loadu_pd(powers + 24)",
+        "_mm512_loadu_pd(powers + 16)",
+        f"{POWERS} and avx512vnni",
+    ),
+    Mutant("float32.h", "_mm256_cvtps_pd((__m128)x)", "_mm256_cvtps_pd((__m128)-x)", f"{POWERS} and avx2"),
+    Mutant("float32.h", "(__m128)upper, 1)", "(__m128)upper, 0)", f"{POWERS} and avx2"),
     Mutant("convolution.h", "NAME(narrow)(y), step->low", "NAME(narrow)(y), 0", INT16),
     Mutant(
         AVX2,

@@ -54,14 +54,19 @@ INLINE NAME(narrowed) NAME(narrow)(const NAME(words) words[]) {
     return all;
 }
 
+/* `a` where `which` is true, else `b`. */
+INLINE NAME(words) NAME(chosen)(NAME(mask) which, NAME(words) a, NAME(words) b) {
+    return (NAME(words))((which & (NAME(mask))a) | (~which & (NAME(mask))b));
+}
+
 /* `a` where it is greater than `b`, else `b`: what is no number stays if it is `b`, and goes if it is `a`. */
 INLINE NAME(words) NAME(greater)(NAME(words) a, NAME(words) b) {
     const NAME(mask) which = a > b;
-    return (NAME(words))((which & (NAME(mask))a) | (~which & (NAME(mask))b));
+    return NAME(chosen)(which, a, b);
 }
 INLINE NAME(words) NAME(less)(NAME(words) a, NAME(words) b) {
     const NAME(mask) which = a < b;
-    return (NAME(words))((which & (NAME(mask))a) | (~which & (NAME(mask))b));
+    return NAME(chosen)(which, a, b);
 }
 
 /* Of 16 elements, those that exist; the others are 0. */

@@ -13,6 +13,8 @@ from aisrv.kernels.checks import Params
 from aisrv.kernels.network.operator_node import OperatorNode, shape4
 from aisrv.kernels.network.operators.elementwise import broadcast, repeated
 from aisrv.kernels.network.operators.floats import convolutions, elements, pools, products, reductions
+from aisrv.kernels.network.operators.floats.transposed import transposed_conv2d
+from aisrv.kernels.network.operators.reductions import reduction_of
 from aisrv.kernels.network.tensors import NetworkTensor
 from aisrv.kernels.params import (
     UNQUANTIZED,
@@ -21,14 +23,19 @@ from aisrv.kernels.params import (
     DepthwiseConv2dParams,
     ElementwiseAddParams,
     FullyConnectedParams,
+    FunctionParams,
+    MeanParams,
     MulParams,
     PoolParams,
     SoftmaxParams,
+    SubParams,
 )
+from aisrv.model import TensorType
 
 _Prepare: TypeAlias = Callable[[OperatorNode], Kernel]
 Convolution = TypeVar("Convolution", Conv2dParams, DepthwiseConv2dParams)
-Pair = TypeVar("Pair", ElementwiseAddParams, MulParams)
+Pair = TypeVar("Pair", ElementwiseAddParams, MulParams, SubParams)
+Repeating = TypeVar("Repeating", MulParams, SubParams)
 
 
 def _offered(method: str, prepare: _Prepare, params_of: Callable[[OperatorNode], Params]) -> _Prepare:
@@ -37,7 +44,7 @@ def _offered(method: str, prepare: _Prepare, params_of: Callable[[OperatorNode],
     def prepare_both(node: OperatorNode) -> Kernel:
         kernel = prepare(node)
         kernels = float32_kernels(node.backend)
-        if kernels is None:
+        if not hasattr(kernels, method):
             return kernel
         try:
             taken: Kernel = getattr(kernels, method)(params_of(node))
@@ -54,15 +61,28 @@ def _conv2d(node: OperatorNode) -> Conv2dParams:
     return _convolution(Conv2dParams, node, {})
 
 
+def transpose_conv(node: OperatorNode) -> Kernel:
+    """Prepare TRANSPOSE_CONV here; then by the backend's CONV_2D, where it takes its parts."""
+    kernel = convolutions.transpose_conv(node)
+    kernels = float32_kernels(node.backend)
+    if kernels is None:
+        return kernel
+    try:
+        return transposed_conv2d(_convolution(Conv2dParams, node, {}, data=2), kernels.conv2d)
+    except NotImplementedError:
+        return kernel
+
+
 def _depthwise_conv2d(node: OperatorNode) -> DepthwiseConv2dParams:
     multiplier = shape4(node.input(1))[3] // shape4(node.input(0))[3]
     return _convolution(DepthwiseConv2dParams, node, {"depth_multiplier": multiplier})
 
 
 def _convolution(
-    kind: Callable[..., Convolution], node: OperatorNode, more: Mapping[str, int]
+    kind: Callable[..., Convolution], node: OperatorNode, more: Mapping[str, int], *, data: int = 0
 ) -> Convolution:
-    source, weights, output, options = node.input(0), _weights(node), node.output(), node.options
+    """Read the parameters of a convolution; `data` is the number of the input, the bias comes behind."""
+    source, weights, output, options = node.input(data), _weights(node), node.output(), node.options
     return kind(
         input=source.elements,
         input_shape=shape4(source),
@@ -71,7 +91,7 @@ def _convolution(
         weights_shape=shape4(weights),
         weights_quant=UNQUANTIZED,
         weights_per_channel_quant=None,
-        bias=_bias(node),
+        bias=_bias(node, max(2, data + 1)),
         output=output.elements,
         output_shape=shape4(output),
         output_quant=UNQUANTIZED,
@@ -110,8 +130,8 @@ def _weights(node: OperatorNode) -> NetworkTensor:
     return weights
 
 
-def _bias(node: OperatorNode) -> Bias | None:
-    bias = node.optional_input(2)
+def _bias(node: OperatorNode, number: int = 2) -> Bias | None:
+    bias = node.optional_input(number)
     if bias is not None and not bias.tensor.is_constant:
         raise NotImplementedError("a bias that is computed")
     return None if bias is None else bias.elements
@@ -155,11 +175,19 @@ def _add(node: OperatorNode) -> ElementwiseAddParams:
 
 
 def _mul(node: OperatorNode) -> MulParams:
+    return _repeating(MulParams, node)
+
+
+def _sub(node: OperatorNode) -> SubParams:
+    return _repeating(SubParams, node)
+
+
+def _repeating(kind: type[Repeating], node: OperatorNode) -> Repeating:
     output = node.output()
     one, two = (repeated(node.input(number), output) for number in range(2))
     if max(len(one[0]), len(two[0])) < len(output.elements):
         two = broadcast(node.input(1), output)
-    return _pair(MulParams, node, one, two)
+    return _pair(kind, node, one, two)
 
 
 def _pair(
@@ -181,6 +209,27 @@ def _pair(
     )
 
 
+def _mean(node: OperatorNode) -> MeanParams:
+    found = reduction_of(node, TensorType.FLOAT32)
+    shape = found.source.shape
+    if not found.axes or 0 in shape:
+        raise NotImplementedError("a mean of nothing")
+    # Dimensions of one element lie in nobody's way.
+    reduced = [axis for axis in found.axes if shape[axis] != 1] or found.axes[:1]
+    first, last = reduced[0], reduced[-1] + 1
+    if math.prod(shape[first:last]) != found.count:
+        raise NotImplementedError("dimensions that are not neighbors")
+    return MeanParams(
+        input=found.source.elements,
+        input_shape=(math.prod(shape[:first]), found.count, math.prod(shape[last:])),
+        output=found.output.elements,
+    )
+
+
+def _function(node: OperatorNode) -> FunctionParams:
+    return FunctionParams(input=node.input(0).elements, output=node.output().elements)
+
+
 conv2d: Final = _offered("conv2d", convolutions.conv2d, _conv2d)
 depthwise_conv2d: Final = _offered("depthwise_conv2d", convolutions.depthwise_conv2d, _depthwise_conv2d)
 fully_connected: Final = _offered("fully_connected", products.fully_connected, _fully_connected)
@@ -189,3 +238,6 @@ max_pool: Final = _offered("max_pool", pools.max_pool, _pool)
 softmax: Final = _offered("softmax", reductions.softmax, _softmax)
 add: Final = _offered("add", elements.add, _add)
 multiply: Final = _offered("mul", elements.multiply, _mul)
+subtract: Final = _offered("sub", elements.subtract, _sub)
+mean: Final = _offered("mean", reductions.mean, _mean)
+logistic: Final = _offered("logistic", elements.logistic, _function)

@@ -155,7 +155,7 @@ class CopyingBackend(Protocol):
 
 @runtime_checkable
 class ArithmeticKernels(Protocol):
-    """Kernels of float32 with SUB, MEAN and LOGISTIC, too; NotImplementedError leaves one to the network."""
+    """Kernels of float32 with more operators; NotImplementedError leaves one to the network."""
 
     def sub(self, params: SubParams) -> Kernel:
         """Prepare SUB."""
@@ -165,6 +165,9 @@ class ArithmeticKernels(Protocol):
 
     def logistic(self, params: FunctionParams) -> Kernel:
         """Prepare LOGISTIC."""
+
+    def tanh(self, params: FunctionParams) -> Kernel:
+        """Prepare TANH."""
 
 
 @runtime_checkable
@@ -269,3 +272,7 @@ class Float32Table(TableBackend):
     def logistic(self, params: FunctionParams) -> Kernel:
         """Prepare LOGISTIC."""
         return self.prepare("logistic", params)
+
+    def tanh(self, params: FunctionParams) -> Kernel:
+        """Prepare TANH."""
+        return self.prepare("tanh", params)

@@ -192,6 +192,7 @@ CHECKS: Final[Mapping[str, Callable[[Any, ElementType], None]]] = {
     "sub": check_mul,
     "mean": check_mean,
     "logistic": check_function,
+    "tanh": check_function,
 }
 """The check of each method of a backend."""
 

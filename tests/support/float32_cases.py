@@ -4,6 +4,7 @@ Now and then there are zeros of both signs, numbers too small for an exponent of
 infinities, and what is no number.
 """
 
+import functools
 import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +23,8 @@ SPECIAL: Final = (0.0, -0.0, 1e-45, -1e-40, 3.4028234e38, -3.4028234e38, np.inf,
 FINITE: Final = 6
 """So many of SPECIAL are finite."""
 NOT_A_NUMBER: Final = 0x7FC00000
+FDLIBM_TANH: Final = ((0.3, 0x3E9526ED), (0.7, 0x3F1AB7D8))
+"""Arguments with the bits of fdlibm's tanhf, where the nearest floats are greater by one bit."""
 
 
 def _mean(draw: Int16Draw) -> MeanParams:
@@ -42,6 +45,7 @@ def _sub(draw: Int16Draw) -> SubParams:
 _DRAWN: Final[Mapping[int, Callable[[Int16Draw], Any]]] = {
     BuiltinOperator.MEAN: _mean,
     BuiltinOperator.LOGISTIC: _function,
+    BuiltinOperator.TANH: _function,
     BuiltinOperator.SUB: _sub,
 }
 """What layers of int16 do not have."""
@@ -75,6 +79,16 @@ def float32_case(code: int, seed: int) -> Case:
         elif field.name.endswith("_quant"):
             changed[field.name] = UNQUANTIZED
     return Case(code, replace(drawn, **changed))
+
+
+@functools.cache
+def has_tflms_bits(code: int) -> bool:
+    """Whether TFLM computes here what the library does: from glibc 2.41 on, tanhf is another one."""
+    if code != BuiltinOperator.TANH:
+        return True
+    params = FunctionParams(memoryview(array("f", [FDLIBM_TANH[0][0]])), memoryview(array("f", [0])))
+    (found,) = bits(Case(code, params).run_tflm())
+    return int(found) == FDLIBM_TANH[0][1]
 
 
 def bits(values: Iterable[float]) -> npt.NDArray[np.uint32]:

@@ -49,6 +49,7 @@ def operator_model(code: int, params: Any) -> Network:
         BuiltinOperator.SUB: _elementwise_model,
         BuiltinOperator.MEAN: _mean_model,
         BuiltinOperator.LOGISTIC: _function_model,
+        BuiltinOperator.TANH: _function_model,
     }
     return writers[code](code, params)
 

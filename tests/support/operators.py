@@ -44,6 +44,7 @@ FLOAT32_METHODS: Final = METHODS | {
     BuiltinOperator.SUB: "sub",
     BuiltinOperator.MEAN: "mean",
     BuiltinOperator.LOGISTIC: "logistic",
+    BuiltinOperator.TANH: "tanh",
 }
 """The same of kernels of float32."""
 

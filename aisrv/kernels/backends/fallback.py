@@ -102,6 +102,10 @@ class Fallback(BackendMethods):
         """Prepare LOGISTIC of float32 on whichever of the two has it."""
         return self._prepare_more(ArithmeticKernels, "logistic", params)
 
+    def tanh(self, params: FunctionParams) -> Kernel:
+        """Prepare TANH of float32 on whichever of the two has it."""
+        return self._prepare_more(ArithmeticKernels, "tanh", params)
+
     def scratch_size(self, query: str, *shapes: Shape4 | int) -> int:
         """Bytes of scratch that is enough for whichever backend prepares the operator."""
         size = int(getattr(self.second, query)(*shapes))

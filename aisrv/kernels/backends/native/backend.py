@@ -67,6 +67,7 @@ class NativeBackend(TableBackend):
             "sub": float32_elementwise.sub,
             "mean": float32_elementwise.mean,
             "logistic": float32_elementwise.logistic,
+            "tanh": float32_elementwise.tanh,
         }
         table = {name: partial(self._kernel, function) for name, function in steps.items()}
         self.float32: Final = Float32Table(table)

@@ -1,4 +1,4 @@
-/* Depthwise convolutions, pools, ADD, SUB, MUL, SOFTMAX and LOGISTIC of float32 over the lanes of a target: included once for each, after its
+/* Depthwise convolutions, pools, ADD, SUB, MUL, SOFTMAX, LOGISTIC and TANH of float32 over the lanes of a target: included once for each, after its
    lanes. */
 
 /* Enough sums at once that none waits for the one before it. */
@@ -208,18 +208,86 @@ INLINE NAME(words) NAME(sigmoid)(NAME(words) x, const double *powers) {
     return NAME(chosen)(is_high, one, NAME(chosen)(is_low, power, one / (one + power)));
 }
 
-INLINE void NAME(logistic_block)(const struct float32_function *step, int64_t i, int64_t count) {
+/* exp(x) - 1 from -2 to 0 and from 2 to 20, each product and sum rounded. With k * ln 2 + y for x, exp(y) - 1 is a rational
+   function of y. Source of the method and of its numbers: `s_expm1f.c` of fdlibm. */
+INLINE NAME(words) NAME(power_less_one)(NAME(words) x) {
+    const float per_step = 0x1.715476p+0f, step = 0x1.62e3p-1f, rest_of_step = 0x1.2fefa2p-17f;
+    const float q1 = -0x1.111112p-5f, q2 = 0x1.a01a02p-10f, q3 = -0x1.4ce19ap-14f, q4 = 0x1.0cfca8p-18f, q5 = -0x1.afdb76p-23f;
+    const NAME(mask) exponent_of_one = (NAME(mask))NAME(repeat)(1);
+    const NAME(words) one = NAME(repeat)(1);
+    NAME(words) steps = x * per_step;
+    APART(steps);
+    const NAME(mask) k = __builtin_convertvector(steps + NAME(chosen)(x < 0, one * -0.5f, one * 0.5f), NAME(mask));
+    const NAME(words) n = __builtin_convertvector(k, NAME(words));
+    NAME(words) upper = n * step, lower = n * rest_of_step;
+    APART(upper);
+    APART(lower);
+    upper = x - upper;
+    const NAME(words) y = upper - lower, lost = (upper - y) - lower, half = y * 0.5f;
+    NAME(words) square = y * half, r = square * q5;
+    APART(square);
+    APART(r);
+    r = (r + q4) * square;
+    APART(r);
+    r = (r + q3) * square;
+    APART(r);
+    r = (r + q2) * square;
+    APART(r);
+    r = (r + q1) * square;
+    APART(r);
+    r += 1;
+    NAME(words) product = r * half;
+    APART(product);
+    const NAME(words) t = 3 - product;
+    product = y * t;
+    APART(product);
+    NAME(words) e = square * ((r - t) / (6 - product));
+    APART(e);
+    e = y * (e - lost);
+    APART(e);
+    e = (e - lost) - square;
+    /* Here exp(y) - 1 is y - e; what follows keeps most of its bits when 2**k times it is added to 2**k - 1. */
+    const NAME(words) inverse = (NAME(words))(exponent_of_one - (k << 23));
+    const NAME(mask) is_small = k < -1;
+    NAME(words) z = NAME(chosen)(k < 23, (one - inverse) - (e - y), (y - (e + inverse)) + 1);
+    z = NAME(chosen)(is_small, 1 - (e - y), z);
+    z = (NAME(words))((NAME(mask))z + (k << 23));
+    z = NAME(chosen)(is_small, z - 1, z);
+    z = NAME(chosen)(k == -1, (y - e) * 0.5f - 0.5f, z);
+    return NAME(chosen)(k == 0, y - e, z);
+}
+
+/* As fdlibm has it; from 10 on it is 1. */
+INLINE NAME(words) NAME(hyperbolic_tangent)(NAME(words) x) {
+    const NAME(mask) sign = (NAME(mask))NAME(repeat)(-0.0f), is_number = x == x;
+    const NAME(words) size = (NAME(words))((NAME(mask))x & ~sign), one = NAME(repeat)(1);
+    const NAME(mask) is_large = size >= 1;
+    const NAME(words) twice = 2 * NAME(less)(one * 10, size);
+    const NAME(words) power = NAME(power_less_one)(NAME(chosen)(is_large, twice, -twice));
+    const NAME(words) quotient = NAME(chosen)(is_large, one * 2, -power) / (power + 2);
+    const NAME(words) found = NAME(chosen)(is_large, one - quotient, quotient);
+    return NAME(chosen)(is_number, (NAME(words))((NAME(mask))found | ((NAME(mask))x & sign)), x);
+}
+
+INLINE void NAME(function_block)(const struct float32_function *step, int64_t i, int64_t count, const enum function function) {
     NAME(narrowed) all = NAME(some)(step->input + i, count);
-    UNROLL for (int r = 0; r < NAME(REGISTERS); r++) all.val[r] = NAME(sigmoid)(all.val[r], step->powers);
+    UNROLL for (int r = 0; r < NAME(REGISTERS); r++)
+        all.val[r] = function == SIGMOID ? NAME(sigmoid)(all.val[r], step->powers) : NAME(hyperbolic_tangent)(all.val[r]);
     NAME(write)(step->output + i, &all, count);
 }
 
-static void NAME(run_logistic)(const void *arguments, const struct share *share) {
-    const struct float32_function *step = arguments;
+INLINE void NAME(run_function)(const struct float32_function *step, const struct share *share, const enum function function) {
     const int64_t begin = first_of(share, step->count), end = end_of(share, step->count);
     int64_t i = begin;
-    for (; i + LANES <= end; i += LANES) NAME(logistic_block)(step, i, LANES);
-    if (i < end) NAME(logistic_block)(step, i, end - i);
+    for (; i + LANES <= end; i += LANES) NAME(function_block)(step, i, LANES, function);
+    if (i < end) NAME(function_block)(step, i, end - i, function);
+}
+
+static void NAME(run_logistic)(const void *arguments, const struct share *share) {
+    NAME(run_function)(arguments, share, SIGMOID);
+}
+static void NAME(run_tanh)(const void *arguments, const struct share *share) {
+    NAME(run_function)(arguments, share, TANGENT);
 }
 
 INLINE float NAME(largest)(const float *input, int64_t count) {

@@ -1,6 +1,7 @@
 /* What is the same of float32 for all processors: bounds from their bits, copies, and means of rows. */
 
 enum pair_result { SUM, DIFFERENCE, PRODUCT };
+enum function { SIGMOID, TANGENT };
 
 /* A float from its bits, the lower 32. */
 INLINE float float_of(int64_t bits) {

@@ -116,9 +116,18 @@ def mean(params: MeanParams) -> Step:
 
 def logistic(params: FunctionParams) -> Step:
     """Prepare LOGISTIC."""
+    return _function(params, "LOGISTIC_FLOAT32")
+
+
+def tanh(params: FunctionParams) -> Step:
+    """Prepare TANH."""
+    return _function(params, "TANH_FLOAT32")
+
+
+def _function(params: FunctionParams, kind: str) -> Step:
     count = len(params.input)
     return make_step(
-        "LOGISTIC_FLOAT32",
+        kind,
         "float32_function",
         count * _FUNCTION_WORK,
         items=-(-count // _REGISTER),

@@ -18,6 +18,9 @@
 
 #include <float.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #define EXPORT __attribute__((visibility("default")))
 #define INLINE static inline __attribute__((always_inline))
@@ -204,8 +207,6 @@ INLINE void widen_row(int16_t *row, const int8_t *source, int64_t count, int64_t
 #undef WIDE_PIXELS
 
 #if defined(__x86_64__)
-
-#include <immintrin.h>
 
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma"))), apply_to = function)
@@ -432,6 +433,7 @@ typedef void (*run_function)(const void *, const struct share *);
     [ADDITION_FLOAT32] = {NULL, run_addition_##TARGET},              \
     [SUBTRACTION_FLOAT32] = {NULL, run_subtraction_##TARGET},        \
     [LOGISTIC_FLOAT32] = {NULL, run_logistic_##TARGET},              \
+    [TANH_FLOAT32] = {NULL, run_tanh_##TARGET},                      \
     [MULTIPLICATION_FLOAT32] = {NULL, run_multiplication_##TARGET},  \
     [AVERAGE_POOL_FLOAT32] = {NULL, run_average_pool_##TARGET},      \
     [SOFTMAX_FLOAT32] = {NULL, run_softmax_##TARGET},                \

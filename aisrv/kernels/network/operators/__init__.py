@@ -93,7 +93,7 @@ OPERATORS: Final[Mapping[str, Computation]] = {
     ),
     "LEAKY_RELU": Computation(_FUNCTIONS, _BOTH, lookup.leaky_relu, elements.leaky_relu),
     "LOGISTIC": Computation(_FUNCTIONS, _BOTH, lookup.logistic, offers.logistic),
-    "TANH": Computation(_FUNCTIONS, _BOTH, lookup.tanh, elements.tanh),
+    "TANH": Computation(_FUNCTIONS, _BOTH, lookup.tanh, offers.tanh),
     "RELU": Computation(_FUNCTIONS, "int8", rectifiers.relu, elements.relu),
     "RELU6": Computation(_FUNCTIONS, "int8", rectifiers.relu6, elements.relu6),
     "PRELU": Computation(_FUNCTIONS, "int8", rectifiers.prelu, elements.prelu),

@@ -32,7 +32,7 @@ from aisrv.kernels.params import (
 )
 from aisrv.model import Padding, TensorType
 from tests.support.amounts import amount
-from tests.support.float32_cases import bits, float32_case
+from tests.support.float32_cases import FDLIBM_TANH, bits, float32_case, has_tflms_bits
 from tests.support.models import constant, single, tensor, tflm
 from tests.support.native import native
 from tests.support.network_runs import loaded, run_network
@@ -64,6 +64,8 @@ def taken(case: Case, variant: Variant) -> bool:
 @pytest.mark.in_full
 @pytest.mark.parametrize("code", FLOAT32_METHODS, ids=FLOAT32_METHODS.values())
 def test_equals_tflm(code: int, variant: Variant) -> None:
+    if not has_tflms_bits(code):
+        pytest.skip("TFLM takes the system's tanhf, which is not fdlibm's here")
     backend = native(variant)
     computed = 0
     for seed in range(CASES):
@@ -78,7 +80,7 @@ def test_equals_tflm(code: int, variant: Variant) -> None:
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.usefixtures("shared_steps")
 def test_threads_change_nothing(threads: int, variant: Variant) -> None:
-    for code in FLOAT32_METHODS:
+    for code in filter(has_tflms_bits, FLOAT32_METHODS):
         for seed in range(3):
             case, expected = by_tflm(code, seed)
             if taken(case, variant):
@@ -233,6 +235,25 @@ def test_the_exponential_is_that_of_processors_without_a_fused_multiply_add(vari
     x = float(np.uint32(0xC27C65D9).view(np.float32))
     params = FunctionParams(memoryview(array("f", [x])), memoryview(array("f", [0])))
     assert bits(Case(BuiltinOperator.LOGISTIC, params).run(native(variant))).tolist() == [0x11FA2992]
+
+
+def test_tanh_of_floats_of_all_sizes(variant: Variant) -> None:
+    if not has_tflms_bits(BuiltinOperator.TANH):
+        pytest.skip("TFLM takes the system's tanhf, which is not fdlibm's here")
+    everywhere = np.arange(0, 1 << 32, 1 << 20, dtype=np.int64).astype(np.uint32).view(np.float32)
+    between = np.linspace(-10, 10, amount(12_000, every_day=6_000), dtype=np.float32)
+    values = np.concatenate([everywhere, between])
+    params = FunctionParams(
+        memoryview(array("f", values.tolist())), memoryview(array("f", [0] * len(values)))
+    )
+    case = Case(BuiltinOperator.TANH, params)
+    assert bits(case.run(native(variant))).tolist() == bits(case.run_tflm()).tolist()
+
+
+@pytest.mark.parametrize(("x", "expected"), FDLIBM_TANH)
+def test_tanh_is_fdlibms(x: float, expected: int, variant: Variant) -> None:
+    params = FunctionParams(memoryview(array("f", [x])), memoryview(array("f", [0])))
+    assert bits(Case(BuiltinOperator.TANH, params).run(native(variant))).tolist() == [expected]
 
 
 # What the library is not given, and what it refuses.

@@ -43,6 +43,8 @@ _NAMED: Final = re.compile(rf"(?<!not )\b({'|'.join(each.value for each in Varia
 INT8: Final = "not int16 and not float32 and not networks and not threads and not network"
 INT16: Final = "int16 and not network"
 FLOAT32: Final = "float32 and not threads"
+BOUNDS: Final = f"{FLOAT32} and (zeros_sign or no_number or infinities)"
+TANH: Final = f"{FLOAT32} and tanh"
 POWERS: Final = f"{FLOAT32} and exponentials"
 
 AVX2: Final = "lanes/avx2.h"
@@ -91,10 +93,26 @@ ALL: Final = (
     Mutant("float32.h", "(is_low, x, -x)", "(is_low, -x, x)", f"{FLOAT32} and logistic"),
     Mutant(
         "float32.h",
-        "logistic_block)(step, i, end - i)",
-        "logistic_block)(step, i, 0)",
+        "function_block)(step, i, end - i,",
+        "function_block)(step, i, 0,",
         f"{FLOAT32} and logistic",
     ),
+    Mutant("float32.h", "function == SIGMOID ?", "function != SIGMOID ?", f"{FLOAT32} and logistic"),
+    Mutant("float32.h", "(is_large, twice, -twice)", "(is_large, -twice, twice)", TANH),
+    Mutant("float32.h", "(is_large, one - quotient, quotient)", "(is_large, quotient, quotient)", TANH),
+    Mutant("float32.h", "(is_large, one * 2, -power)", "(is_large, one * 2, power)", TANH),
+    Mutant("float32.h", "(one * 10, size)", "(one * 4, size)", TANH),
+    Mutant("float32.h", "found | ((NAME(mask))x & sign)", "found", TANH),
+    Mutant("float32.h", "NAME(chosen)(is_number,", "NAME(chosen)(sign == sign,", TANH),
+    Mutant("float32.h", "lost = (upper - y) - lower", "lost = y - y", TANH),
+    Mutant("float32.h", "-0x1.4ce19ap-14f", "-0x1.4ce19ap-13f", TANH),
+    Mutant("float32.h", "(x < 0, one * -0.5f, one * 0.5f)", "(x < 0, one * 0.5f, one * 0.5f)", TANH),
+    Mutant("float32.h", "(k < 23,", "(k < 30,", TANH),
+    Mutant("float32.h", "(e + inverse)) + 1)", "e) + 1)", TANH),
+    Mutant("float32.h", "is_small = k < -1", "is_small = k < -2", TANH),
+    Mutant("float32.h", "(is_small, z - 1, z)", "z", TANH),
+    Mutant("float32.h", "(k == -1,", "(k == -9,", TANH),
+    Mutant("float32.h", "(k == 0, y - e, z)", "z", TANH),
     Mutant(
         "float32.h", "step->output + i, stop - i, result", "step->output + i, 1, result", f"{FLOAT32} and sub"
     ),
@@ -126,8 +144,6 @@ ALL: Final = (
         f"{FLOAT32} and rounded and not plain",
     ),
     Mutant(FLOATS, "(~which & (NAME(mask))b)", "(which & (NAME(mask))b)", FLOAT32),
-    Mutant(FLOATS, "= a > b;", "= a >= b;", f"{FLOAT32} and zeros_sign"),
-    Mutant(FLOATS, "= a < b;", "= a > b;", FLOAT32),
     Mutant(FLOATS, "NAME(load)(rescaling + LANES)", "NAME(load)(rescaling)", FLOAT32),
     Mutant(
         FLOATS,
@@ -210,6 +226,42 @@ LANES: Final = (
 """Of what is written once for the lanes of every target."""
 
 X86: Final = (
+    Mutant(
+        FLOATS,
+        "_mm512_max_ps((__m512)a, (__m512)b)",
+        "_mm512_max_ps((__m512)b, (__m512)a)",
+        f"{BOUNDS} and avx512vnni",
+    ),
+    Mutant(
+        FLOATS,
+        "_mm256_max_ps((__m256)a, (__m256)b)",
+        "_mm256_max_ps((__m256)b, (__m256)a)",
+        f"{BOUNDS} and avx2",
+    ),
+    Mutant(
+        FLOATS, "_mm_max_ps((__m128)a, (__m128)b)", "_mm_max_ps((__m128)b, (__m128)a)", f"{BOUNDS} and plain"
+    ),
+    Mutant(
+        FLOATS,
+        "_mm512_min_ps((__m512)a, (__m512)b)",
+        "_mm512_min_ps((__m512)b, (__m512)a)",
+        f"{BOUNDS} and avx512vnni",
+    ),
+    Mutant(
+        FLOATS,
+        "_mm256_min_ps((__m256)a, (__m256)b)",
+        "_mm256_min_ps((__m256)b, (__m256)a)",
+        f"{BOUNDS} and avx2",
+    ),
+    Mutant(
+        FLOATS, "_mm_min_ps((__m128)a, (__m128)b)", "_mm_min_ps((__m128)b, (__m128)a)", f"{BOUNDS} and plain"
+    ),
+    Mutant(
+        FLOATS,
+        "_mm256_blendv_ps((__m256)b, (__m256)a",
+        "_mm256_blendv_ps((__m256)a, (__m256)b",
+        f"{TANH} and avx2",
+    ),
     Mutant(
         "float32.h", "_mm512_cvtps_pd((__m256)x)", "_mm512_cvtps_pd((__m256)-x)", f"{POWERS} and avx512vnni"
     ),
@@ -515,6 +567,8 @@ X86: Final = (
 )
 
 ARM: Final = (
+    Mutant(FLOATS, "= a > b;", "= a >= b;", f"{FLOAT32} and zeros_sign"),
+    Mutant(FLOATS, "= a < b;", "= a > b;", FLOAT32),
     Mutant(
         NEON,
         "2 * (part) + 1)",

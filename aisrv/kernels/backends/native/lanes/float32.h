@@ -56,17 +56,38 @@ INLINE NAME(narrowed) NAME(narrow)(const NAME(words) words[]) {
 
 /* `a` where `which` is true, else `b`. */
 INLINE NAME(words) NAME(chosen)(NAME(mask) which, NAME(words) a, NAME(words) b) {
+#if WIDTH == 8
+    return (NAME(words))_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)which);
+#else
     return (NAME(words))((which & (NAME(mask))a) | (~which & (NAME(mask))b));
+#endif
 }
 
-/* `a` where it is greater than `b`, else `b`: what is no number stays if it is `b`, and goes if it is `a`. */
+/* `a` where it is greater than `b`, else `b`: what is no number stays if it is `b`, and goes if it is `a`. That is what
+   instructions of x86 compute. */
 INLINE NAME(words) NAME(greater)(NAME(words) a, NAME(words) b) {
+#if WIDTH == 16
+    return (NAME(words))_mm512_max_ps((__m512)a, (__m512)b);
+#elif WIDTH == 8
+    return (NAME(words))_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined(__x86_64__)
+    return (NAME(words))_mm_max_ps((__m128)a, (__m128)b);
+#else
     const NAME(mask) which = a > b;
     return NAME(chosen)(which, a, b);
+#endif
 }
 INLINE NAME(words) NAME(less)(NAME(words) a, NAME(words) b) {
+#if WIDTH == 16
+    return (NAME(words))_mm512_min_ps((__m512)a, (__m512)b);
+#elif WIDTH == 8
+    return (NAME(words))_mm256_min_ps((__m256)a, (__m256)b);
+#elif defined(__x86_64__)
+    return (NAME(words))_mm_min_ps((__m128)a, (__m128)b);
+#else
     const NAME(mask) which = a < b;
     return NAME(chosen)(which, a, b);
+#endif
 }
 
 /* Of 16 elements, those that exist; the others are 0. */

@@ -1,4 +1,4 @@
-"""How fast models of float32 run on the native kernels, beside NumPy's, tflite-micro and XNNPACK.
+"""How fast float32 runs on the native kernels, models and operators, beside NumPy, tflite-micro and XNNPACK.
 
     python -m benchmarks.floats [MODEL.tflite ...]
 
@@ -10,25 +10,32 @@ of its outputs have other bits than tflite-micro's, over some random inputs.
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from tflite_micro.python.tflite_micro import runtime
 
 from aisrv import digits
 from aisrv.kernels.network.load import load_network
 from aisrv.kernels.network.network import Network
+from aisrv.model.reader import read_model
 from benchmarks.kernels import BACKENDS, XNNPACK, Run, medians, xnnpack
+from benchmarks.operators import float32_models
 from benchmarks.rows import Row
+
+Floats: TypeAlias = npt.NDArray[np.float32]
 
 INPUTS: Final = 5
 ARENA_BYTES: Final = 1 << 23
 
 
 def run(files: tuple[Path, ...] = ()) -> Iterator[Row]:
-    """Measure; a few seconds for each model."""
+    """Measure; a few seconds for each model and operator."""
     models = {"digits": digits.float_model_bytes()} | {path.stem: path.read_bytes() for path in files}
     for name, model in models.items():
+        yield from _model(name, model)
+    for name, model in float32_models().items():
         yield from _model(name, model)
 
 
@@ -37,19 +44,21 @@ def _model(name: str, model: bytes) -> Iterator[Row]:
         backend: load_network(model, create()) for backend, create in BACKENDS.items() if backend != "numba"
     }
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=ARENA_BYTES)
-    shape = interpreter.get_input_details(0)["shape"]
+    shapes = [tensor.shape for tensor in read_model(model).input_tensors]
     different = dict.fromkeys(networks, 0)
-    data = np.empty(shape, np.float32)
+    data: list[Floats] = []
     for seed in range(INPUTS):
-        data = np.random.default_rng(seed).random(shape).astype(np.float32)
-        interpreter.set_input(data, 0)
+        chance = np.random.default_rng(seed)
+        data = [chance.normal(size=shape).astype(np.float32) for shape in shapes]
+        for number, values in enumerate(data):
+            interpreter.set_input(values, number)
         interpreter.invoke()
         expected = interpreter.get_output(0).ravel().view(np.uint32)
         for backend, network in networks.items():
             different[backend] += int((_bits(network, data) != expected).sum())
     runs: dict[str, Run] = {backend: network.invoke for backend, network in networks.items()}
     runs["tflite-micro"] = interpreter.invoke
-    runs[XNNPACK] = xnnpack(model, [data.tobytes()])
+    runs[XNNPACK] = xnnpack(model, [values.tobytes() for values in data])
     times = medians(runs)
     for engine, seconds in times.items():
         yield Row(f"{name}: run, {engine}", seconds * 1e6, "us")
@@ -58,10 +67,9 @@ def _model(name: str, model: bytes) -> Iterator[Row]:
         yield Row(f"{name}: {backend}, outputs that differ from tflite-micro's", count, "")
 
 
-def _bits(
-    network: Network, data: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
-) -> np.ndarray[tuple[int, ...], np.dtype[np.uint32]]:
-    network.inputs[0][:] = memoryview(data.tobytes()).cast("b")
+def _bits(network: Network, data: list[Floats]) -> npt.NDArray[np.uint32]:
+    for buffer, values in zip(network.inputs, data, strict=True):
+        buffer[:] = memoryview(values.tobytes()).cast("b")
     network.invoke()
     return np.frombuffer(network.outputs[0], np.uint32)
 

@@ -79,7 +79,7 @@ def _models() -> dict[str, bytes]:
         "SVDF, 64 units, 64 inputs, memory of 10": svdf(size=64, units=64, memory=10),
         "LSTM, 32 steps, 32 units, 32 inputs": lstm(batch=1, steps=32, size=32, units=32),
         **_int16_models(),
-        **_float32_models(),
+        **float32_models(),
     }
 
 
@@ -115,8 +115,8 @@ def _int16_models() -> dict[str, bytes]:
     }
 
 
-def _float32_models() -> dict[str, bytes]:
-    """Operators of float32."""
+def float32_models() -> dict[str, bytes]:
+    """Operators of float32, from 48 by 48 pixels of 32 channels, or to them, where nothing else is told."""
 
     def floats(name: str, *shape: int) -> Tensor:
         return tensor(name, shape, kind=TensorType.FLOAT32)
@@ -127,6 +127,7 @@ def _float32_models() -> dict[str, bytes]:
     window = {"padding": Padding.SAME, "stride_h": 1, "stride_w": 1}
     one, out = floats("one", *PICTURE), floats("out", *PICTURE)
     bias = constant("bias", np.ones(32), np.float32)
+    half, means = floats("half", 1, 24, 24, 32), floats("means", 1, 32)
     return {
         "CONV_2D of float32, 3 by 3 taps": single(
             B.CONV_2D, [one, weights(32, 3, 3, 32), bias], [out], window
@@ -135,11 +136,24 @@ def _float32_models() -> dict[str, bytes]:
         "DEPTHWISE_CONV_2D of float32, 3 by 3 taps": single(
             B.DEPTHWISE_CONV_2D, [one, weights(1, 3, 3, 32), bias], [out], window | {"depth_multiplier": 1}
         ),
+        "TRANSPOSE_CONV of float32, from 24 by 24, 3 by 3 taps": single(
+            B.TRANSPOSE_CONV,
+            [constant("shape", PICTURE), weights(32, 3, 3, 32), half, bias],
+            [out],
+            {"padding": Padding.SAME, "stride_h": 2, "stride_w": 2},
+        ),
         "FULLY_CONNECTED of float32, 512 to 128": single(
             B.FULLY_CONNECTED, [floats("row", 1, 512), weights(128, 512)], [floats("out", 1, 128)]
         ),
         "ADD of float32": single(B.ADD, [one, floats("two", *PICTURE)], [out]),
+        "SUB of float32": single(B.SUB, [one, floats("two", *PICTURE)], [out]),
         "MUL of float32": single(B.MUL, [one, floats("two", *PICTURE)], [out]),
+        "MEAN of float32 over pixels": single(B.MEAN, [one, constant("axes", [1, 2])], [means]),
+        "MEAN of float32 over channels": single(
+            B.MEAN, [one, constant("axes", [3])], [floats("means", *PICTURE[:3])]
+        ),
+        "LOGISTIC of float32": single(B.LOGISTIC, [one], [out]),
+        "TANH of float32": single(B.TANH, [one], [out]),
         "AVERAGE_POOL_2D of float32, 3 by 3": single(
             B.AVERAGE_POOL_2D, [one], [out], window | {"filter_height": 3, "filter_width": 3}
         ),

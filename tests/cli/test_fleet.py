@@ -105,6 +105,9 @@ def test_a_signal_ends_it_without_a_word(number: signal.Signals, code: int) -> N
         until_gone(processes)
 
 
+@pytest.mark.long(
+    "it measures a run and the tasks of a cluster; what is computed of that is tested every day"
+)
 def test_a_plan_is_based_on_what_is_measured(tmp_path: Path) -> None:
     (tmp_path / "digits.tflite").write_bytes(digits.model_bytes())
     words = ["--examples", "1000000000", "--machines", "2", "--cores", "4", "--engine", "tflm", "--json"]
@@ -118,5 +121,9 @@ def test_a_plan_is_based_on_what_is_measured(tmp_path: Path) -> None:
     assert computed["read_bytes"] == 64e9
     assert computed["shard"] * measured["example_ms"] == pytest.approx(5000, rel=0.06)
     assert computed["scheduler_s"] == pytest.approx(computed["tasks"] * measured["task_ms"] / 1000)
+
+
+def test_a_plan_of_data_that_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "digits.tflite").write_bytes(digits.model_bytes())
     missing = CliRunner().invoke(main, ["fleet", "plan", str(tmp_path / "digits.tflite"), "nowhere"])
     assert (missing.exit_code, missing.stderr) == (2, "Error: nowhere: No such file or directory\n")

@@ -319,7 +319,13 @@ async def test_the_spi_port_answers_on_pins_as_on_its_bus(device_time: bool) -> 
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize("device_time", [False, True])
+@pytest.mark.parametrize(
+    "device_time",
+    [
+        False,
+        pytest.param(True, marks=pytest.mark.long("its host polls the status bit by bit in device time")),
+    ],
+)
 @simulated
 async def test_a_model_is_loaded_and_runs_by_bits(device_time: bool) -> None:
     board = parse_board("[[engines]]\narena = 65536\n" + PORT)

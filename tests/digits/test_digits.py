@@ -186,6 +186,7 @@ def test_gradients_are_the_slopes_of_the_loss() -> None:
         assert (above - below) / 2e-6 == pytest.approx(slope[index], rel=1e-4)
 
 
+@pytest.mark.long("it trains the network anew")
 def test_the_training_makes_the_shipped_files(tmp_path: Path) -> None:
     outcome = CliRunner().invoke(train.main, [str(tmp_path / "made")])
     assert outcome.exit_code == 0, outcome.output

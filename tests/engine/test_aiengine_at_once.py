@@ -204,7 +204,7 @@ def _hands_nothing_over(*_: object) -> None:
 
 
 @pytest.mark.in_full
-@settings(derandomize=True, deadline=None, max_examples=amount(3000, every_day=150))
+@settings(derandomize=True, deadline=None, max_examples=amount(3000, every_day=50))
 @given(program=programs)
 def test_commands_that_do_not_cross_end_as_those_over_the_channel(program: list[Step]) -> None:
     at_once = run(program)

@@ -85,6 +85,7 @@ def test_mlperf_tiny_bit_for_bit(name: str) -> None:
     check_equal(mlperf_tiny.model_bytes(name), M4, LoadMode.XIP, runs=1)
 
 
+@pytest.mark.long("a large network; those of digits run on this core every day")
 @pytest.mark.in_full
 @pytest.mark.parametrize("mode", some(list(LoadMode), every_day=1))
 def test_keyword_spotting_on_a_cortex_m7(mode: LoadMode) -> None:
@@ -92,8 +93,18 @@ def test_keyword_spotting_on_a_cortex_m7(mode: LoadMode) -> None:
     check_equal(model, Variant(Core.CORTEX_M7, uses_fpu=True, float_abi=FloatAbi.HARD), mode)
 
 
-@pytest.mark.parametrize("core", [Core.CORTEX_M4, Core.CORTEX_M7, Core.CORTEX_M33])
-@pytest.mark.parametrize("mode", list(LoadMode))
+CORES = (Core.CORTEX_M4, Core.CORTEX_M7, Core.CORTEX_M33)
+PAIRED = pytest.mark.long("every core and every mode run every day, but not each pair of them")
+
+
+@pytest.mark.parametrize(
+    ("core", "mode"),
+    [
+        pytest.param(core, mode, marks=() if place % len(LoadMode) == other else PAIRED)
+        for place, core in enumerate(CORES)
+        for other, mode in enumerate(LoadMode)
+    ],
+)
 def test_the_digits_network_with_two_outputs(core: Core, mode: LoadMode) -> None:
     check_equal(digits.two_output_model_bytes(), Variant(core), mode)
 

@@ -28,9 +28,14 @@ def largest_process(who: int) -> int:
     return resource.getrusage(who).ru_maxrss * 1024
 
 
+TFLITE = pytest.mark.long("its process is that of the others; models with flipped bits are run every day")
+
+
 @pytest.mark.in_full
 @pytest.mark.parametrize("first", some(range(0, ROUNDS * len(KINDS), len(KINDS)), every_day=1))
-@pytest.mark.parametrize("kind", [needs(kind) for kind in PACKAGES])
+@pytest.mark.parametrize(
+    "kind", [needs(kind, marks=[TFLITE] if kind in ("tflite", "litert") else []) for kind in PACKAGES]
+)
 async def test_no_model_takes_the_device_down(kind: str, first: int) -> None:
     outcomes = []
     peak = largest_process(resource.RUSAGE_CHILDREN)

@@ -17,7 +17,12 @@ GUIDES = ("device-time", "jacdac", "relocatable", "run-graphs")
 EXAMPLES = [ROOT / "docs/guides" / f"{name}.md" for name in GUIDES]
 INSIDE = [ROOT / "docs/inside/tracer.md", ROOT / "docs/inside/interfaces.md"]
 PAGES = [ROOT / "README.md", *TUTORIALS, *EXAMPLES, *INSIDE]
-LONG = {"evaluate": "eleven evaluations, two of them on a cluster"}
+TESTED = "many commands, each of which has its own tests every day"
+LONG = {
+    "evaluate": "eleven evaluations, two of them on a cluster",
+    **dict.fromkeys(("c-program", "firmware-in-c", "host-program", "jacdac"), TESTED),
+    **dict.fromkeys(("models", "relocatable", "run-graphs"), TESTED),
+}
 """Pages that are not followed every day, and why."""
 RUN_OR_READ = {"console", "sh", "text"}
 """What a block of a tutorial may be, without a title: commands that are run, and those that no test can."""

@@ -30,7 +30,7 @@ BAD = FLASH_BASE + 0x20000
 
 
 @pytest.mark.in_full
-@pytest.mark.parametrize("seed", some(range(12), every_day=4))
+@pytest.mark.parametrize("seed", some(range(12), every_day=1))
 def test_hostile_images(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """None hangs: each takes few calls of its code, and each call is bounded."""
     calls = 0

@@ -10,8 +10,16 @@ from tests.soak.checks import CHECKS
 from tests.support.engines import need
 from tests.support.paths import ROOT
 
+STARTS = {"hosts", "models", "workers", "jacdac", "usbip"}
+"""Checks that start devices or workers for a second or more; the everyday tests of those do, too."""
 
-@pytest.mark.parametrize("check", [pytest.param(check, id=check.name) for check in CHECKS.values()])
+
+def small_share(check: Check) -> object:
+    marks = [pytest.mark.long("it starts processes for seconds")] if check.name in STARTS else []
+    return pytest.param(check, id=check.name, marks=marks)
+
+
+@pytest.mark.parametrize("check", [small_share(check) for check in CHECKS.values()])
 def test_small_share(check: Check) -> None:
     reason = check.needs()
     if reason:

@@ -2,6 +2,7 @@
 
 - A test with the mark `in_full` runs a share of its tries every day, and all of them with `make soak`,
   which sets AISRV_IN_FULL.
+- A test whose tries are `in_ci` makes a share of them every day, and all where `long` tests run.
 - A test with the mark `long` does not run every day: what it starts takes many seconds, as a cluster or a
   virtual machine does. `make long` sets AISRV_LONG, and CI runs it on each change.
 """
@@ -30,6 +31,11 @@ def without_long(config: pytest.Config, items: list[pytest.Item]) -> None:
 def amount(full: int, *, every_day: int) -> int:
     """Return how many tries a test makes."""
     return full if IN_FULL else every_day
+
+
+def in_ci(full: int, *, every_day: int) -> int:
+    """Return how many tries a test makes that makes all of them where `long` tests run."""
+    return full if LONG else every_day
 
 
 def some(values: Sequence[T], *, every_day: int) -> Sequence[T]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -47,10 +47,10 @@ EXACT: Final = tuple(kind for kind, package in PACKAGES.items() if package != "a
 """Kinds that give the same bytes as TensorFlow Lite Micro on int8 models."""
 
 
-def needs(kind: str, *values: object) -> Any:
+def needs(kind: str, *values: object, marks: Collection[pytest.MarkDecorator] = ()) -> Any:
     """A parameter set of a kind and further values, skipped where the kind's package is missing."""
     missing = pytest.mark.skipif(kind not in INSTALLED, reason=f"{PACKAGES[kind]} is not installed")
-    return pytest.param(kind, *values, marks=missing)
+    return pytest.param(kind, *values, marks=[missing, *marks])
 
 
 def need(kind: str) -> None:

@@ -27,7 +27,7 @@ from tests.support.programs import AISRV, missing, need_package, run_process
 
 need_package("distributed", "distributed>=2024.8")
 
-EXAMPLES: Final = amount(397, every_day=180)
+EXAMPLES: Final = amount(397, every_day=75)
 SHARD: Final = ("--shard", "15", "--limit", str(EXAMPLES), "--check", "0")
 SLOW: Final = ("--engine", "slow_engine:Slow")
 RUN_SECONDS: Final = 240.0
@@ -216,6 +216,7 @@ def until_parts(folder: Path, count: int, process: "subprocess.Popen[str]") -> N
         time.sleep(0.02)
 
 
+@pytest.mark.long(SAME_CLUSTER)
 def test_ctrl_c_keeps_what_is_begun(work: Path, two_workers: Cluster, expected: dict[str, bytes]) -> None:
     client = started(work, "stopped", two_workers.address)
     until_parts(work / "stopped", 2, client)
@@ -232,6 +233,7 @@ def test_ctrl_c_keeps_what_is_begun(work: Path, two_workers: Cluster, expected: 
     assert "accuracy" in output
 
 
+@pytest.mark.long(SAME_CLUSTER)
 def test_a_second_ctrl_c_ends_it_at_once(work: Path, two_workers: Cluster) -> None:
     words = ["digits", "--shard", "10000", "--check", "0", *SLOW, "--out", "at_once"]
     client = subprocess.Popen(

@@ -15,7 +15,7 @@ from aisrv.graph.run.state import GraphState
 from tests.support.amounts import amount
 from tests.support.graphs import golden_audio, golden_graph
 
-MUTANTS = amount(100_000, every_day=800)
+MUTANTS = amount(100_000, every_day=300)
 """Mutants of each graph."""
 
 

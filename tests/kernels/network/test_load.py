@@ -296,7 +296,9 @@ print("survived, peak", peak)
 COUNT = 17 * 5
 
 
-@pytest.mark.parametrize("first", [0, COUNT])
+@pytest.mark.parametrize(
+    "first", [0, pytest.param(COUNT, marks=pytest.mark.long("as many models again, of the same kinds"))]
+)
 def test_hostile_models_end_in_an_error_of_the_family_or_run_in_bounded_memory(first: int) -> None:
     ran = run_process([sys.executable, "-W", "error", "-c", HOSTILE, first, first + COUNT])
     assert ran.returncode == 0, ran.stderr

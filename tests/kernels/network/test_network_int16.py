@@ -14,13 +14,14 @@ from aisrv.kernels.network.load import load_network
 from aisrv.model import TensorType
 from aisrv.model.values import Quantization, Tensor
 from tests.support import int16_models
+from tests.support.amounts import in_ci
 from tests.support.int16_models import Draw, Drawn
 from tests.support.models import constant, single, tensor, tflm
 from tests.support.native import library, native
 from tests.support.network_runs import run_network
 
 SEEDS = st.integers(0, 1 << 32)
-EXAMPLES = settings(max_examples=40, derandomize=True, deadline=None)
+EXAMPLES = settings(max_examples=in_ci(40, every_day=15), derandomize=True, deadline=None)
 
 
 def agree(drawn: Drawn) -> None:
@@ -40,7 +41,7 @@ def test_int16_activations(operator: str, seed: int) -> None:
 @pytest.mark.parametrize("operator", int16_models.OPERATORS)
 def test_native_kernels_of_int16_activations(operator: str) -> None:
     variants = library().variants
-    for seed in range(40):
+    for seed in range(in_ci(40, every_day=15)):
         model, inputs = int16_models.OPERATORS[operator](Draw(seed))
         expected = tflm(model, *inputs)
         for variant in variants:

@@ -297,7 +297,7 @@ def went(program: Program, seed: int, classes: ResourceClasses, detail: Detail |
 @pytest.mark.in_full
 @pytest.mark.parametrize("classes", [PLAIN, TIMED], ids=["plain", "timed"])
 def test_a_trace_changes_nothing_in_random_programs(classes: ResourceClasses) -> None:
-    for seed in range(amount(10_000, every_day=150)):
+    for seed in range(amount(10_000, every_day=50)):
         program = DRAWS[seed % len(DRAWS)](random.Random(seed))
         detail = list(Detail)[seed // len(DRAWS) % len(Detail)]
         assert went(program, seed, classes, detail) == went(program, seed, classes, None), (seed, detail)

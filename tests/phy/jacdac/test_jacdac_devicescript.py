@@ -122,6 +122,9 @@ class Sensor:
         self._bus.send(report_frame(SENSOR, ServicePacket(1, 0x1101, reading)))
 
 
+@pytest.mark.long(
+    "it compiles a program and runs DeviceScript's tools; other clients of Jacdac run every day"
+)
 def test_program_reads_registers_and_gets_results(clients: NodeClients, tmp_path: Path) -> None:
     environment = {**clients.environment, "NO_COLOR": "1"}
     devs = [str(clients.program("devs")), "--ci", "--no-colors"]

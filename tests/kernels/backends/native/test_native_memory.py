@@ -54,6 +54,7 @@ def run_kernels(memory: str, choice: str = "", **settings: str) -> "subprocess.C
     )
 
 
+@pytest.mark.long("it runs the kernels' tests again, all of them in CI")
 @pytest.mark.in_full
 @pytest.mark.parametrize("memory", some(("behind", "before"), every_day=1))
 def test_no_kernel_touches_what_lies_beside_a_buffer(memory: str) -> None:

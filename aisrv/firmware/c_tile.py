@@ -1,8 +1,6 @@
 """The cores of a tile whose program is in C: each a task that performs the verbs of its coroutine.
 
-Where several cores have a result in the same pass of the scheduler, all go to the program in one message; a
-core whose tile has no other that runs gives its own at once. Source: "Firmware in C on the substrate", The
-design.
+Source: "Firmware in C on the substrate", The design.
 """
 
 import logging
@@ -10,16 +8,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Self
 
 import trio
 
 from aisrv.firmware.callbacks import Callbacks
 from aisrv.firmware.code_places import in_lines, lines_of
+from aisrv.firmware.exchange import Exchange, Lost
 from aisrv.firmware.host_data import HostData
 from aisrv.firmware.pin_polls import PinPolls
+from aisrv.firmware.program_resources import ProgramResources
 from aisrv.firmware.records import (
-    ASK_WHERE,
     CALLBACKS,
     BusyReport,
     Place,
@@ -27,16 +26,14 @@ from aisrv.firmware.records import (
     Request,
     Verb,
     interrupt,
-    read_requests,
     result,
     start,
 )
 from aisrv.firmware.spins import Spin
-from aisrv.firmware.tile_process import ProgramEnded, TileProcess
+from aisrv.firmware.tile_process import TileProcess
 from aisrv.firmware.verbs import VERBS
-from aisrv.firmware.verbs.program_tile import Answer, Handler, ProgramTile, R, Resource, UsbSide
+from aisrv.firmware.verbs.program_tile import Answer, Handler, ProgramTile, UsbSide
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.clockblock import ClockBlock
 from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.interrupts import InterruptError, Interrupts
 from aisrv.xcore.lib_xcore import Join
@@ -44,10 +41,9 @@ from aisrv.xcore.port import Port
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.timed_runtime import TimedRuntime
 from aisrv.xcore.timer import Timer
-from aisrv.xcore.traps import SizeError, Trap, TrapKind
+from aisrv.xcore.traps import Trap, TrapKind
 from phy.usb.firmware_bus import FirmwareBus
 
-F = TypeVar("F")
 logger = logging.getLogger(__name__)
 
 _RETURN: Final = Verb.RETURN
@@ -85,13 +81,15 @@ class _Coroutine:
 
 
 class CTile:
-    """What a tile is to its program in C: resources by id, coroutines by number."""
+    """What a tile is to its program in C: cores by the numbers of their coroutines."""
 
     def __init__(self, tile: Tile, process: TileProcess, usb: FirmwareBus | None = None) -> None:
         """Give a tile the process of its program, which is the device on a USB bus where one is given."""
         self.tile: Final = tile
         self.process: Final = process
         self.usb: Final = None if usb is None else UsbSide(usb)
+        self.resources: Final = ProgramResources(tile)
+        """What the program knows by an id."""
         self.joins: Final[dict[int, Join]] = {}
         self.ended: Trap | None = None
         """What all cores of the tile meet when the program is gone."""
@@ -103,13 +101,15 @@ class CTile:
         """What the functions returned that were started from here."""
         self.host_data = HostData()
         """What the host sends over xscope."""
-        self._resources: dict[int, Resource] = {}
         self._coroutines: dict[int, _Coroutine] = {}
-        self._results: list[bytes] = []
-        self._exchanges = 0  # in which results have gone to the program
         self._is_over = False  # whether the run ends, and its cores with it
-        self._pass: trio.Event | None = None
-        self._is_live = not tile.clock.is_virtual
+        self._exchange: Final = Exchange(
+            process,
+            is_live=not tile.clock.is_virtual,
+            others_run=self._others_run,
+            take=self._take,
+            lose=self._halt_for,
+        )
         self._polls = PinPolls(tile.runtime)
         self._has_turns = isinstance(tile.runtime, TimedRuntime)  # cores have results one at a time then
         process.on_busy = self._report_busy
@@ -131,7 +131,7 @@ class CTile:
         words = []
         for argument in arguments:
             if isinstance(argument, ChanEnd):
-                self.adopt(argument)
+                self.resources.adopt(argument)
                 words.append((argument.resource_id, argument.destination or 0))
             else:
                 words.append((argument & 0xFFFFFFFF, 0))
@@ -168,40 +168,7 @@ class CTile:
         """The program."""
         return self.process.program
 
-    # Resources.
-
-    def adopt(self, resource: R) -> R:
-        """Let the program know a resource of the tile by its id."""
-        self._resources[resource.resource_id] = resource
-        return resource
-
-    def find_any(self, number: int, verb: Verb) -> Resource:
-        """Find a resource of the program, for a verb. Traps with ILLEGAL_RESOURCE."""
-        if (found := self._resources.get(number)) is not None:
-            return found
-        what = f"{verb.name.lower()} on 0x{number:08x}"
-        raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{what}, which is not a resource of this program", what)
-
-    def find(self, number: int, kind: type[R], verb: Verb) -> R:
-        """Find a resource of one kind. Traps with ILLEGAL_RESOURCE."""
-        found = self._resources.get(number)
-        if isinstance(found, kind):
-            return found
-        found = self.find_any(number, verb)
-        what = f"{verb.name.lower()} on {found.name}"
-        raise Trap(TrapKind.ILLEGAL_RESOURCE, what, what)
-
-    def port(self, number: int, verb: Verb) -> Port:
-        """Return a port by its id, for a verb. Traps with ILLEGAL_RESOURCE where there is none."""
-        return _find(self.tile.port, number, verb)
-
-    def clock_block(self, number: int, verb: Verb) -> ClockBlock:
-        """Return a clock block by its id, for a verb. Traps with ILLEGAL_RESOURCE where there is none."""
-        return _find(self.tile.clock_block, number, verb)
-
-    def forget(self, number: int) -> None:
-        """Forget a resource that was freed."""
-        self._resources.pop(number, None)
+    # Time.
 
     def own_timer(self, number: int) -> Timer:
         """Return the timer that XC's delays of a coroutine use; it takes none of the tile's program."""
@@ -246,7 +213,7 @@ class CTile:
         coroutine.core = current_core()
         with coroutine.scope:
             try:
-                await self._give(begin)
+                await self._exchange.give(begin)
                 await self._perform_verbs(coroutine)
                 if coroutine.request is not None:
                     interrupts = self._interrupts(coroutine)
@@ -265,7 +232,7 @@ class CTile:
         Traps say the line of the program.
         """
         perform = VERBS.__getitem__ if coroutine.callbacks is None else self._interruptible(coroutine)
-        tick_of = self.tile.runtime.tick_of
+        tick_of, exchange = self.tile.runtime.tick_of, self._exchange
         performed: Request | None = None
         try:
             while True:
@@ -287,11 +254,10 @@ class CTile:
                     continue
                 tick = tick_of(coroutine.core)
                 answer = result(coroutine.number, value, tick, data, time_stands=verb is _LET_TIME_PASS)
-                if len(self._coroutines) == 1 and not self._is_live:  # nobody else's result could go with it
-                    self._results.append(answer)
-                    self._run_program()
+                if len(self._coroutines) == 1 and not exchange.is_live:  # no other could go with it
+                    exchange.give_alone(answer)
                 else:
-                    await self._give(answer)
+                    await exchange.give(answer)
         except Trap as trap:
             if performed is None or performed.verb is Verb.TRAP:
                 raise
@@ -341,41 +307,12 @@ class CTile:
 
     def _where(self, coroutine: _Coroutine) -> tuple[int, ...]:
         """Ask the program where a core is that sleeps in a verb."""
-        if self.process.is_running:
-            return ()
-        try:
-            self.process.give([result(coroutine.number | ASK_WHERE, 0, 0)])
-            places = [Place.from_bytes(request.data) for request in read_requests(self.process.take())]
-            return places[0].frames if places else ()
-        except (ProgramEnded, RecordError):
-            return ()
+        return self._exchange.where(coroutine.number)
 
-    # The exchange.
+    # What the program asks for, and its end.
 
     def _tick(self) -> int:
         return self.tile.runtime.tick_of(current_core())
-
-    async def _give(self, answer: bytes) -> None:
-        """Give a result to the program, and wait until its cores have asked for their next verbs."""
-        self._results.append(answer)
-        exchange = self._exchanges
-        while self._exchanges == exchange:
-            if self._pass is not None:
-                await self._pass.wait()
-            elif not self._has_turns and self._others_run():
-                self._pass = trio.Event()
-                try:
-                    await trio.lowlevel.cancel_shielded_checkpoint()
-                    await self._exchange()
-                finally:
-                    self._pass_ends()
-            else:
-                await self._exchange()
-
-    def _pass_ends(self) -> None:
-        passed, self._pass = self._pass, None
-        if passed is not None:
-            passed.set()
 
     def _others(self, coroutine: _Coroutine | None = None) -> list[Core]:
         """Return the cores of the program but that of a coroutine, or the running one."""
@@ -384,35 +321,11 @@ class CTile:
 
     def _others_run(self) -> bool:
         """Return whether another core of the program is about to have a result, too."""
+        if self._has_turns:
+            return False
         return any(core.verb is None and not core.has_ended for core in self._others())
 
-    async def _exchange(self) -> None:
-        """Let the program run with the results that are there, and take its requests."""
-        if not self._is_live:
-            self._run_program()
-            return
-        try:
-            self._give_results()
-            if not self.process.has_answered():
-                if self._pass is None:
-                    self._pass = trio.Event()
-                try:
-                    await self.process.answered()
-                finally:
-                    self._pass_ends()
-            self._take_requests()
-        except (ProgramEnded, RecordError) as error:
-            self._halt_for(error)
-
-    def _run_program(self) -> None:
-        """Let the program run and take its requests. Blocks: virtual time stands still meanwhile."""
-        try:
-            self._give_results()
-            self._take_requests()
-        except (ProgramEnded, RecordError) as error:
-            self._halt_for(error)
-
-    def _halt_for(self, error: ProgramEnded | RecordError) -> None:
+    def _halt_for(self, error: Lost) -> None:
         """Halt all cores of the tile: its program is gone, or writes no requests."""
         if isinstance(error, RecordError):
             self.process.kill()
@@ -426,14 +339,9 @@ class CTile:
         self._is_over = self._is_over or self.process.is_interrupted
         self._end(Trap(TrapKind.ECALL, f"the program of tile {self.tile.number} {error}"))
 
-    def _give_results(self) -> None:
-        results, self._results = self._results, []
-        self._exchanges += 1
-        self.process.give(results)
-
-    def _take_requests(self) -> None:
-        """Give requests to the coroutines that ask. Raises ProgramEnded, RecordError."""
-        for request in read_requests(self.process.take()):
+    def _take(self, requests: Sequence[Request]) -> None:
+        """Give requests to the coroutines that ask. Raises RecordError."""
+        for request in requests:
             coroutine = self._coroutines.get(request.core)
             if coroutine is None:
                 raise RecordError(f"there is no coroutine {request.core}")
@@ -467,12 +375,3 @@ def _core_number() -> int:
     """Return the number of the running logical core; 0 outside of any core."""
     core = current_core()
     return 0 if core is None else core.number
-
-
-def _find(find: Callable[[int], F], number: int, verb: Verb) -> F:
-    """Return what a tile has by its id. Traps with ILLEGAL_RESOURCE where it has not."""
-    try:
-        return find(number)
-    except SizeError as error:
-        place = f"{verb.name.lower()} on 0x{number:x}"
-        raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}: {error}", place) from None

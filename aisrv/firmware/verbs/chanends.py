@@ -13,7 +13,7 @@ _CONTROL: Final = 0x80000000
 
 def _puts(verb: Callable[[ChanEnd, int], Awaitable[object]]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        await verb(tile.find(request.a, ChanEnd, request.verb), request.b)
+        await verb(tile.resources.find(request.a, ChanEnd, request.verb), request.b)
         return DONE
 
     return handler
@@ -21,14 +21,14 @@ def _puts(verb: Callable[[ChanEnd, int], Awaitable[object]]) -> Handler:
 
 def _gets(verb: Callable[[ChanEnd], Awaitable[int | bool]]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        return int(await verb(tile.find(request.a, ChanEnd, request.verb))), b""
+        return int(await verb(tile.resources.find(request.a, ChanEnd, request.verb))), b""
 
     return handler
 
 
 def _puts_all(verb: Callable[[ChanEnd, bytes], Awaitable[object]]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        await verb(tile.find(request.a, ChanEnd, request.verb), request.data)
+        await verb(tile.resources.find(request.a, ChanEnd, request.verb), request.data)
         return DONE
 
     return handler
@@ -36,23 +36,25 @@ def _puts_all(verb: Callable[[ChanEnd, bytes], Awaitable[object]]) -> Handler:
 
 def _gets_all(verb: Callable[[ChanEnd, int], Awaitable[bytes]]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        return 0, await verb(tile.find(request.a, ChanEnd, request.verb), request.b)
+        return 0, await verb(tile.resources.find(request.a, ChanEnd, request.verb), request.b)
 
     return handler
 
 
 async def _in_until_control(tile: ProgramTile, request: Request) -> Answer:
-    run = await tile.find(request.a, ChanEnd, request.verb).in_until_control(request.room)
+    run = await tile.resources.find(request.a, ChanEnd, request.verb).in_until_control(request.room)
     return (_CONTROL | run, b"") if isinstance(run, int) else (len(run), run)
 
 
 async def _set_destination(tile: ProgramTile, request: Request) -> Answer:
-    tile.find(request.a, ChanEnd, request.verb).setd(request.b)
+    tile.resources.find(request.a, ChanEnd, request.verb).setd(request.b)
     return DONE
 
 
 async def _allocate(tile: ProgramTile, _request: Request) -> Answer:
-    return (tile.adopt(tile.tile.allocate_chanend()).resource_id if tile.tile.chanends_free else 0), b""
+    return (
+        tile.resources.adopt(tile.tile.allocate_chanend()).resource_id if tile.tile.chanends_free else 0
+    ), b""
 
 
 CHANENDS: Final[Mapping[Verb, Handler]] = {

@@ -10,24 +10,26 @@ from aisrv.xcore.clockblock import ClockBlock
 
 def _sets(setting: Callable[[ClockBlock], None]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        setting(tile.clock_block(request.a, request.verb))
+        setting(tile.resources.clock_block(request.a, request.verb))
         return DONE
 
     return handler
 
 
 async def _set_divide(tile: ProgramTile, request: Request) -> Answer:
-    tile.clock_block(request.a, request.verb).set_divide(request.b)
+    tile.resources.clock_block(request.a, request.verb).set_divide(request.b)
     return DONE
 
 
 async def _set_source_port(tile: ProgramTile, request: Request) -> Answer:
-    tile.clock_block(request.a, request.verb).set_source_port(tile.port(request.b, request.verb))
+    tile.resources.clock_block(request.a, request.verb).set_source_port(
+        tile.resources.port(request.b, request.verb)
+    )
     return DONE
 
 
 async def _stop(tile: ProgramTile, request: Request) -> Answer:
-    block = tile.clock_block(request.a, request.verb)
+    block = tile.resources.clock_block(request.a, request.verb)
     if block.runs:
         await tile.let_drive()
     block.stop()
@@ -35,7 +37,9 @@ async def _stop(tile: ProgramTile, request: Request) -> Answer:
 
 
 async def _set_ready_src(tile: ProgramTile, request: Request) -> Answer:
-    tile.clock_block(request.a, request.verb).set_ready_src(tile.port(request.b, request.verb))
+    tile.resources.clock_block(request.a, request.verb).set_ready_src(
+        tile.resources.port(request.b, request.verb)
+    )
     return DONE
 
 

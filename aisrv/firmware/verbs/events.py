@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from typing import Final
 
+from aisrv.firmware.program_resources import Resource
 from aisrv.firmware.records import Request, Verb
-from aisrv.firmware.verbs.program_tile import Answer, Handler, ProgramTile, Resource
+from aisrv.firmware.verbs.program_tile import Answer, Handler, ProgramTile
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.port import Port
 from aisrv.xcore.select import Event, select, select_or_default
@@ -37,7 +38,7 @@ def _(resource: ChanEnd | Port, _time: int) -> Event:
 
 async def _select(tile: ProgramTile, request: Request) -> Answer:
     pairs = _EVENT.iter_unpack(request.data)
-    events = [event_of(tile.find_any(resource, request.verb), time) for resource, time in pairs]
+    events = [event_of(tile.resources.find_any(resource, request.verb), time) for resource, time in pairs]
     if not events and not request.a:
         raise Trap(TrapKind.ECALL, "a select of which no guard holds, without a default", "select")
     if request.a:

@@ -13,7 +13,7 @@ _CALLBACK: Final = struct.Struct("<QQ")
 
 
 async def _set_up(tile: ProgramTile, request: Request) -> Answer:
-    event = event_of(tile.find_any(request.a, request.verb), request.b)
+    event = event_of(tile.resources.find_any(request.a, request.verb), request.b)
     callback, argument = _CALLBACK.unpack(request.data)
     name = function_at(tile, callback)
     tile.callbacks_of(request.core).set_up(request.a, event, callback, argument, name)

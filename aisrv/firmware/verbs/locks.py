@@ -9,16 +9,16 @@ from aisrv.xcore.lock import Lock
 
 
 async def _allocate(tile: ProgramTile, _request: Request) -> Answer:
-    return (tile.adopt(tile.tile.allocate_lock()).resource_id if tile.tile.locks_free else 0), b""
+    return (tile.resources.adopt(tile.tile.allocate_lock()).resource_id if tile.tile.locks_free else 0), b""
 
 
 async def _acquire(tile: ProgramTile, request: Request) -> Answer:
-    await tile.find(request.a, Lock, request.verb).acquire()
+    await tile.resources.find(request.a, Lock, request.verb).acquire()
     return request.a, b""
 
 
 async def _release(tile: ProgramTile, request: Request) -> Answer:
-    tile.find(request.a, Lock, request.verb).release()
+    tile.resources.find(request.a, Lock, request.verb).release()
     return DONE
 
 

@@ -24,7 +24,7 @@ _DELAY_BITS: Final = 7 << 3
 
 def _sets(setting: Callable[[Port], None]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        setting(tile.port(request.a, request.verb))
+        setting(tile.resources.port(request.a, request.verb))
         return DONE
 
     return handler
@@ -32,7 +32,7 @@ def _sets(setting: Callable[[Port], None]) -> Handler:
 
 def _sets_value(setting: Callable[[Port, int], None]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        setting(tile.port(request.a, request.verb), request.b)
+        setting(tile.resources.port(request.a, request.verb), request.b)
         return DONE
 
     return handler
@@ -40,57 +40,57 @@ def _sets_value(setting: Callable[[Port, int], None]) -> Handler:
 
 def _waits(verb: Callable[[Port, int], Awaitable[int | None]]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        return await verb(tile.port(request.a, request.verb), request.b) or 0, b""
+        return await verb(tile.resources.port(request.a, request.verb), request.b) or 0, b""
 
     return handler
 
 
 def _gets(verb: Callable[[Port], int]) -> Handler:
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        return verb(tile.port(request.a, request.verb)), b""
+        return verb(tile.resources.port(request.a, request.verb)), b""
 
     return handler
 
 
 async def _enable(tile: ProgramTile, request: Request) -> Answer:
-    tile.adopt(tile.port(request.a, request.verb)).enable()
+    tile.resources.adopt(tile.resources.port(request.a, request.verb)).enable()
     return DONE
 
 
 async def _start_buffered(tile: ProgramTile, request: Request) -> Answer:
-    tile.adopt(tile.port(request.a, request.verb)).start_buffered(request.b)
+    tile.resources.adopt(tile.resources.port(request.a, request.verb)).start_buffered(request.b)
     return DONE
 
 
 async def _disable(tile: ProgramTile, request: Request) -> Answer:
-    port = tile.port(request.a, request.verb)
+    port = tile.resources.port(request.a, request.verb)
     await tile.let_drive()
     port.disable()
-    tile.forget(request.a)
+    tile.resources.forget(request.a)
     return DONE
 
 
 async def _reset(tile: ProgramTile, request: Request) -> Answer:
-    port = tile.port(request.a, request.verb)
+    port = tile.resources.port(request.a, request.verb)
     await tile.let_drive()
     port.reset()
     return DONE
 
 
 async def _set_clock(tile: ProgramTile, request: Request) -> Answer:
-    block = tile.clock_block(request.b, request.verb)
-    tile.port(request.a, request.verb).set_clock(block)
+    block = tile.resources.clock_block(request.b, request.verb)
+    tile.resources.port(request.a, request.verb).set_clock(block)
     return DONE
 
 
 async def _set_out_ready(tile: ProgramTile, request: Request) -> Answer:
-    source = tile.port(request.b, request.verb)
-    tile.port(request.a, request.verb).set_out_ready(source)
+    source = tile.resources.port(request.b, request.verb)
+    tile.resources.port(request.a, request.verb).set_out_ready(source)
     return DONE
 
 
 async def _write_control_word(tile: ProgramTile, request: Request) -> Answer:
-    port = tile.port(request.a, request.verb)
+    port = tile.resources.port(request.a, request.verb)
     if request.b & ~_DELAY_BITS == _PIN_DELAY:
         port.set_pin_delay((request.b & _DELAY_BITS) >> 3)
         return DONE
@@ -104,12 +104,12 @@ async def _write_control_word(tile: ProgramTile, request: Request) -> Answer:
 
 async def _out_part_word(tile: ProgramTile, request: Request) -> Answer:
     bits = int.from_bytes(request.data, "little")
-    await tile.port(request.a, request.verb).out_part_word(request.b, bits)
+    await tile.resources.port(request.a, request.verb).out_part_word(request.b, bits)
     return DONE
 
 
 async def _peek(tile: ProgramTile, request: Request) -> Answer:
-    port = tile.port(request.a, request.verb)
+    port = tile.resources.port(request.a, request.verb)
     await tile.poll_pins(port)
     return port.peek(), b""
 

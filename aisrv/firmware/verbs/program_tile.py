@@ -6,29 +6,14 @@ from typing import Final, Protocol, TypeVar
 
 from aisrv.firmware.callbacks import Callbacks
 from aisrv.firmware.host_data import HostData
-from aisrv.firmware.records import Request, Verb
-from aisrv.xcore.clockblock import ClockBlock
+from aisrv.firmware.program_resources import ProgramResources, Resource
+from aisrv.firmware.records import Request
 from aisrv.xcore.lib_xcore import Join
 from aisrv.xcore.port import Port
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.timer import Timer
 from aisrv.xcore.traps import Trap
 from phy.usb.firmware_bus import FirmwareBus
-
-
-class Resource(Protocol):
-    """A resource that a program knows by its id: a channel end, a timer, a lock."""
-
-    @property
-    def resource_id(self) -> int:
-        """Number by which the program names it."""
-
-    @property
-    def name(self) -> str:
-        """Name for traps and reports."""
-
-
-R = TypeVar("R", bound=Resource)
 
 
 class UsbSide:
@@ -49,6 +34,10 @@ class ProgramTile(Protocol):
         """The tile."""
 
     @property
+    def resources(self) -> ProgramResources:
+        """What the program knows by an id."""
+
+    @property
     def joins(self) -> dict[int, Join]:
         """Jobs that were forked and not joined yet, by number."""
 
@@ -63,24 +52,6 @@ class ProgramTile(Protocol):
     @property
     def usb(self) -> UsbSide | None:
         """The device's side of a USB bus, where the program has one."""
-
-    def adopt(self, resource: R) -> R:
-        """Let the program know a resource of the tile by its id."""
-
-    def find_any(self, number: int, verb: Verb) -> Resource:
-        """Find a resource of the program, for a verb. Traps with ILLEGAL_RESOURCE."""
-
-    def find(self, number: int, kind: type[R], verb: Verb) -> R:
-        """Find a resource of one kind. Traps with ILLEGAL_RESOURCE."""
-
-    def port(self, number: int, verb: Verb) -> Port:
-        """Return a port by its id, for a verb. Traps with ILLEGAL_RESOURCE where there is none."""
-
-    def clock_block(self, number: int, verb: Verb) -> ClockBlock:
-        """Return a clock block by its id, for a verb. Traps with ILLEGAL_RESOURCE where there is none."""
-
-    def forget(self, number: int) -> None:
-        """Forget a resource that was freed."""
 
     def own_timer(self, number: int) -> Timer:
         """Return the timer that XC's delays of a coroutine use."""
@@ -130,8 +101,8 @@ def frees(kind: type[F]) -> Handler:
     """Return the handler that gives back a resource of one kind."""
 
     async def handler(tile: ProgramTile, request: Request) -> Answer:
-        tile.find(request.a, kind, request.verb).free()
-        tile.forget(request.a)
+        tile.resources.find(request.a, kind, request.verb).free()
+        tile.resources.forget(request.a)
         return DONE
 
     return handler

@@ -9,11 +9,11 @@ from aisrv.xcore.timer import Timer
 
 
 async def _allocate(tile: ProgramTile, _request: Request) -> Answer:
-    return (tile.adopt(tile.tile.allocate_timer()).resource_id if tile.tile.timers_free else 0), b""
+    return (tile.resources.adopt(tile.tile.allocate_timer()).resource_id if tile.tile.timers_free else 0), b""
 
 
 async def _wait_after(tile: ProgramTile, request: Request) -> Answer:
-    timer = tile.find(request.a, Timer, request.verb) if request.a else tile.own_timer(request.core)
+    timer = tile.resources.find(request.a, Timer, request.verb) if request.a else tile.own_timer(request.core)
     return await timer.wait_after(request.b), b""
 
 

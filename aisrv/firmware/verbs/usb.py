@@ -57,7 +57,7 @@ def _side(tile: ProgramTile, request: Request) -> UsbSide:
 
 def _endpoint(tile: ProgramTile, request: Request, *, into: bool | None = None) -> XudEndpoint:
     """Return the endpoint of a request, which has a direction where `into` is given."""
-    found = tile.find(request.a, ProgramEndpoint, request.verb).endpoint
+    found = tile.resources.find(request.a, ProgramEndpoint, request.verb).endpoint
     if into is not None and into != bool(found.address & DIRECTION_IN):
         raise _trap(request, f"{found.name} is for {'OUT' if into else 'IN'}")
     return found
@@ -75,7 +75,7 @@ async def _main(tile: ProgramTile, request: Request) -> Answer:
     table = list(_TABLE.iter_unpack(request.data))
     outs, ins = table[: request.a], table[request.a :]
     side.addresses = {
-        tile.find(end, ChanEnd, request.verb).resource_id: direction | number
+        tile.resources.find(end, ChanEnd, request.verb).resource_id: direction | number
         for direction, ends in ((0, outs), (DIRECTION_IN, ins))
         for number, (end, kind) in enumerate(ends)
         if not number or kind & 0xFF != _DISABLED
@@ -103,18 +103,22 @@ async def _kill(tile: ProgramTile, request: Request) -> Answer:
 
 async def _init(tile: ProgramTile, request: Request) -> Answer:
     side = _side(tile, request)
-    found = tile.find_any(request.a, request.verb)
-    end = found.end if isinstance(found, ProgramEndpoint) else tile.find(request.a, ChanEnd, request.verb)
+    found = tile.resources.find_any(request.a, request.verb)
+    end = (
+        found.end
+        if isinstance(found, ProgramEndpoint)
+        else tile.resources.find(request.a, ChanEnd, request.verb)
+    )
     await side.bus.wait_bound()
     address = side.addresses.get(end.destination or 0)
     if address is None:
         raise _trap(request, f"{end.name} does not lead to an end of XUD_Main's")
-    tile.adopt(ProgramEndpoint(end, side.bus.bound[address]))
+    tile.resources.adopt(ProgramEndpoint(end, side.bus.bound[address]))
     return address, b""
 
 
 async def _close(tile: ProgramTile, request: Request) -> Answer:
-    tile.adopt(tile.find(request.a, ProgramEndpoint, request.verb).end)
+    tile.resources.adopt(tile.resources.find(request.a, ProgramEndpoint, request.verb).end)
     return DONE
 
 

@@ -64,7 +64,7 @@ async def _control(tile: ProgramTile, request: Request) -> Answer:
 
 
 async def _connect(tile: ProgramTile, request: Request) -> Answer:
-    tile.host_data.connect(tile.tile, tile.find(request.a, ChanEnd, request.verb))
+    tile.host_data.connect(tile.tile, tile.resources.find(request.a, ChanEnd, request.verb))
     return DONE
 
 

@@ -137,7 +137,7 @@ def build(program: Program, compiler: str | None = None) -> Path:
         return _build(program, compiler)
     except CompileError as error:
         if program.bits == 32:
-            check_32_bits(compiler)
+            check_32_bits(compiler, is_cpp=_has_cpp(program))
             if _NO_R11.search(str(error)):
                 raise CompileError(
                     f"{error}\nof 32 bits, only clang compiles what names r11: CC=clang"
@@ -166,14 +166,17 @@ def _build(program: Program, compiler: str) -> Path:
         objects = [f"{folder}/{number}.o" for number in range(len(calls))]
         for call, assembler, output in zip(calls, assemblers, objects, strict=True):
             _run(*call, *assembler, "-c", "-o", output)
-        is_cpp = any(source.suffix in _CPP for unit in program.units for source in unit.sources)
-        libraries = ("-lstdc++", "-lm") if is_cpp else ("-lm",)
+        libraries = ("-lstdc++", "-lm") if _has_cpp(program) else ("-lm",)
         linked = Path(folder, "program")
         objects += [*parts, *map(str, program.libraries)]  # an archive gives what those before it want
         options = (*word_size_options(program.bits), *LDFLAGS, *_sanitizers(program))
         _run(compiler, *objects, *options, "-o", str(linked), *libraries)
         _keep(linked, kept)
     return kept
+
+
+def _has_cpp(program: Program) -> bool:
+    return any(source.suffix in _CPP for unit in program.units for source in unit.sources)
 
 
 def check_options(options: Sequence[str]) -> None:

@@ -24,10 +24,11 @@ _OPTIONS: Final[Mapping[int, tuple[str, ...]]] = {
     ),
 }
 _PROBE: Final = '#include <errno.h>\n#include <stdio.h>\nint main(void) { return puts("") < 0; }\n'
-INSTALL: Final = (
-    "sudo apt-get install --no-install-recommends libc6-dev-i386 lib32gcc-$(gcc -dumpversion)-dev"
-)
-"""What installs all of it on Debian. Recommended is gcc-multilib, which removes cross compilers."""
+_APT: Final = "sudo apt-get install --no-install-recommends"  # gcc-multilib: it removes cross compilers
+INSTALL: Final = f"{_APT} libc6-dev-i386 lib32gcc-$(gcc -dumpversion)-dev"
+"""What installs all of it on Debian."""
+INSTALL_CPP: Final = f"{_APT} lib32stdc++-$(gcc -dumpversion)-dev"
+"""What installs the library of C++, too."""
 
 
 class WordSizeError(FirmwareError):
@@ -50,12 +51,14 @@ def word_size_of(options: Sequence[str]) -> int:
     return 32 if "-m32" in options else 64
 
 
-def check_32_bits(compiler: str) -> None:
-    """Compile and run a small program of 32 bits. Raises WordSizeError with what installs what is missing."""
+def check_32_bits(compiler: str, *, is_cpp: bool = False) -> None:
+    """Compile and run a small program of 32 bits, in C, then also in C++.
+
+    Raises WordSizeError with what installs what is missing.
+    """
     with tempfile.TemporaryDirectory(prefix="aisrv-firmware-") as folder:
         program = Path(folder, "probe")
-        call = (compiler, *_OPTIONS[32], "-x", "c", "-", "-o", str(program))
-        if subprocess.run(call, input=_PROBE, capture_output=True, text=True, check=False).returncode:
+        if not _compiles(compiler, program, "-x", "c", "-"):
             raise WordSizeError(f"{compiler} finds no headers and libraries of 32 bits", INSTALL)
         try:
             subprocess.run([program], stdout=subprocess.DEVNULL, check=True)
@@ -63,3 +66,10 @@ def check_32_bits(compiler: str) -> None:
             raise WordSizeError("there is no C library of 32 bits", INSTALL) from None
         except (OSError, subprocess.CalledProcessError) as error:
             raise WordSizeError(f"this machine's kernel runs no programs of 32 bits, {error}") from None
+        if is_cpp and not _compiles(compiler, program, "-x", "c++", "-include", "new", "-", "-lstdc++"):
+            raise WordSizeError(f"{compiler} finds no library of C++ of 32 bits", INSTALL_CPP)
+
+
+def _compiles(compiler: str, program: Path, *options: str) -> bool:
+    call = (compiler, *_OPTIONS[32], *options, "-o", str(program))
+    return not subprocess.run(call, input=_PROBE, capture_output=True, text=True, check=False).returncode

@@ -23,7 +23,11 @@ PRINTED = (
 FORMATS = ("%d", "%d", "%s", "%f", "%llu", "%u", "%d", "%f")
 LANGUAGES = [
     *[(compiler, suffix, 64) for suffix in ("c", "cc") for compiler in ("gcc", "clang")],
-    *[pytest.param(compiler, "c", 32, marks=pytest.mark.long) for compiler in ("gcc", "clang")],
+    *[
+        pytest.param(compiler, suffix, 32, marks=pytest.mark.long)
+        for suffix in ("c", "cc")
+        for compiler in ("gcc", "clang")
+    ],
 ]
 """Compilers, the suffix by which they take a source as C or C++, and the bits of pointers."""
 
@@ -35,7 +39,7 @@ def run(folder: Path, text: str, compiler: str, suffix: str, bits: int) -> int:
     source.write_text(f"{HEADERS}\n{dedent(text)}")
     path = need_compiler(compiler)
     if bits == 32:
-        need_32_bits(path)
+        need_32_bits(path, is_cpp=suffix == "cc")
     program = build(Program((Unit((source,), options=("-Werror",)),), bits=bits), path)
     return run_whole_programs({0: program}, RunSettings())
 

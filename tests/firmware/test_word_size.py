@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from aisrv.firmware.compiler import CompileError, Program, Unit, build
-from aisrv.firmware.word_size import INSTALL, WordSizeError, check_32_bits
-from tests.support.c_programs import need_compiler, run_c
+from aisrv.firmware.word_size import INSTALL, INSTALL_CPP, WordSizeError, check_32_bits
+from tests.support.c_programs import need_32_bits, need_compiler, run_c
 
 MEMBERS = (
     *("char", "short", "int", "long", "long long", "float", "double", "_Bool", "size_t", "ptrdiff_t"),
@@ -117,10 +117,10 @@ def test_each_core_has_an_r11(tmp_path: Path, capfd: pytest.CaptureFixture[str])
     assert sorted(capfd.readouterr().out.splitlines()) == ["1 keeps 5", "2 keeps 6"]
 
 
-def _without_32_bits(folder: Path) -> str:
-    """Return a compiler that has nothing of 32 bits."""
+def _without(folder: Path, options: str) -> str:
+    """Return a compiler that compiles nothing with options, a pattern of the shell."""
     path = folder / "gcc"
-    path.write_text(f'#!/bin/sh\ncase " $* " in *" -m32 "*) exit 1;; esac\nexec {need_compiler()} "$@"\n')
+    path.write_text(f'#!/bin/sh\ncase " $* " in {options}) exit 1;; esac\nexec {need_compiler()} "$@"\n')
     path.chmod(0o755)
     return str(path)
 
@@ -128,14 +128,25 @@ def _without_32_bits(folder: Path) -> str:
 def test_where_32_bits_are_missing_the_command_is_told(tmp_path: Path) -> None:
     source = tmp_path / "main.c"
     source.write_text("int main(void) { return 0; }\n")
-    compiler = _without_32_bits(tmp_path)
+    compiler = _without(tmp_path, '*" -m32 "*')
     build(Program((Unit((source,)),)), compiler)
     with pytest.raises(WordSizeError) as missing:
         build(Program((Unit((source,)),), bits=32), compiler)
     assert str(missing.value) == f"{compiler} finds no headers and libraries of 32 bits: {INSTALL}"
 
 
-def test_where_32_bits_do_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_library_of_cpp_is_missing_its_command_is_told(tmp_path: Path) -> None:
+    need_32_bits(need_compiler())
+    for name in ("main.c", "main.cc"):
+        (tmp_path / name).write_text("int main(void) { return 0; }\n")
+    compiler = _without(tmp_path, '*" -m32 "*" -lstdc++ "*')
+    build(Program((Unit((tmp_path / "main.c",)),), bits=32), compiler)
+    with pytest.raises(WordSizeError) as missing:
+        build(Program((Unit((tmp_path / "main.cc",)),), bits=32), compiler)
+    assert str(missing.value) == f"{compiler} finds no library of C++ of 32 bits: {INSTALL_CPP}"
+
+
+def test_where_32_bits_do_not_run(tmp_path: Path) -> None:
     compiler = tmp_path / "cc"
     compiler.write_text('#!/bin/sh\nfor last; do :; done\nprintf "no program" >"$last"; chmod +x "$last"\n')
     compiler.chmod(0o755)

@@ -43,10 +43,10 @@ def need_compiler(name: str = "gcc") -> str:
 
 
 @cache
-def need_32_bits(compiler: str) -> None:
+def need_32_bits(compiler: str, *, is_cpp: bool = False) -> None:
     """Skip the test where a compiler makes no programs of 32 bits, or they don't run."""
     try:
-        check_32_bits(compiler)
+        check_32_bits(compiler, is_cpp=is_cpp)
     except WordSizeError as error:
         missing(f"{error.reason}; .ci/packages installs them")
 

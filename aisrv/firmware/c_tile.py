@@ -35,7 +35,8 @@ from aisrv.firmware.verbs import VERBS
 from aisrv.firmware.verbs.program_tile import Answer, Handler, ProgramTile, UsbSide
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core, current_core
-from aisrv.xcore.interrupts import InterruptError, Interrupts
+from aisrv.xcore.core_interrupts import CoreInterrupts
+from aisrv.xcore.interrupts import interrupts_of
 from aisrv.xcore.lib_xcore import Join
 from aisrv.xcore.port import Port
 from aisrv.xcore.tile import Tile
@@ -283,15 +284,11 @@ class CTile:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, "a core without callbacks enables interrupts")
         return callbacks
 
-    def _interrupts(self, coroutine: _Coroutine) -> Interrupts:
-        """Make a coroutine interruptible, whose core performs its verbs. Traps with ECALL in device time."""
+    def _interrupts(self, coroutine: _Coroutine) -> CoreInterrupts:
+        """Make a coroutine interruptible, whose core performs its verbs."""
         core = current_core()
         assert core is not None  # noqa: S101 - for the type checker
-        try:
-            interrupts = Interrupts(self.tile.runtime, core)
-        except InterruptError as error:
-            lines = lines_of(self.file, self._where(coroutine))
-            raise Trap(TrapKind.ECALL, f"{error}{in_lines(lines)}") from None
+        interrupts = interrupts_of(self.tile.runtime, core)
         coroutine.callbacks = Callbacks(interrupts, partial(self._run_callback, coroutine))
         return interrupts
 

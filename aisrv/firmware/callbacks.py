@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from aisrv.xcore.interrupts import Interrupts
+from aisrv.xcore.core_interrupts import CoreInterrupts
 from aisrv.xcore.select import Event
 from aisrv.xcore.timer import TimerAfter
 from aisrv.xcore.traps import Trap, TrapKind
@@ -15,7 +15,7 @@ Runs = Callable[[int, int, str], Awaitable[None]]
 class Callbacks:
     """Callbacks by the ids of the resources whose events call them."""
 
-    def __init__(self, interrupts: Interrupts, runs: Runs) -> None:
+    def __init__(self, interrupts: CoreInterrupts, runs: Runs) -> None:
         """Belong to the interrupts of a core."""
         self.interrupts: Final = interrupts
         self._runs = runs

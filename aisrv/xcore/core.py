@@ -35,6 +35,7 @@ class Core:
 
     __slots__ = (
         "_poll",
+        "below",
         "has_ended",
         "interrupts",
         "name",
@@ -46,11 +47,13 @@ class Core:
         "waits_on",
     )
 
-    def __init__(self, tile: int, number: int, name: str) -> None:
+    def __init__(self, tile: int, number: int, name: str, below: "Core | None" = None) -> None:
         self.tile: Final = tile
         """The tile's number."""
         self.number: Final = number
         self.name: Final = name
+        self.below: Final = below
+        """The core as it was interrupted, where this one is its callback."""
         self.task: trio.lowlevel.Task | None = None
         self.verb: str | None = None
         """The verb it is parked in, None while it runs."""
@@ -64,7 +67,17 @@ class Core:
         """What may interrupt it; None where it is not interruptible."""
 
     def __str__(self) -> str:
-        return f"tile {self.tile} core {self.number} ({self.name})"
+        below = self.below
+        if below is None:
+            return f"tile {self.tile} core {self.number} ({self.name})"
+        what = self.name if below.verb in (None, INTERRUPT) else f"{self.name} in {below.verb}"
+        return f"tile {self.tile} core {self.number} ({below.name}, {what})"
+
+    def callback(self, name: str) -> "Core":
+        """Make what a callback that interrupts it is to resources and reports."""
+        callback = type(self)(self.tile, self.number, name, self)
+        callback.interrupts = self.interrupts
+        return callback
 
     @property
     def poll(self) -> Poll:
@@ -81,23 +94,6 @@ class Core:
 
 INTERRUPT: Final = "interrupt"
 """In place of its verb, where a core waits for its callback: what it waited for came meanwhile."""
-
-
-class InterruptCore(Core):
-    """A core as its callback of an interrupt is to resources and reports."""
-
-    __slots__ = ("below",)
-
-    def __init__(self, below: Core, name: str) -> None:
-        super().__init__(below.tile, below.number, name)
-        self.below: Final = below
-        """The core that it interrupts."""
-        self.interrupts = below.interrupts
-
-    def __str__(self) -> str:
-        verb = self.below.verb
-        what = f"{self.name} in {verb}" if verb not in (None, INTERRUPT) else self.name
-        return f"tile {self.tile} core {self.number} ({self.below.name}, {what})"
 
 
 current_core: Final = _current.get

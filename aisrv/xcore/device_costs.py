@@ -30,6 +30,12 @@ DEFAULT_CASE_SLOTS: Final = 5
 JOB_SLOTS: Final = 20
 """Estimate: the start of a job on a core of its own, as by `par`."""
 
+INTERRUPT_ENTER_SLOTS: Final = 14
+INTERRUPT_LEAVE_SLOTS: Final = 8
+"""Before and after the function of a callback: the instructions of lib_xcore's wrapper, `kentsp` to `kret`
+(McCrea/lib_xcore_c 6c784a2, xcore_interrupt_wrappers_impl.h and xcore_c_interrupt.S). What the chip itself
+takes until the first of them is not published, and counted as nothing."""
+
 ROUTE_CLOCKS: Final = 48
 """A route opened to the other tile. Estimate: no latency of the switch is published."""
 NORMAL_WORD_ROUTES: Final = 4

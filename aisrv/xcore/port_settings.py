@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from aisrv.xcore.clock_edges import ClockEdges
 from aisrv.xcore.clockblock import ClockBlock
-from aisrv.xcore.core import Core, InterruptCore, check_tile, current_core
+from aisrv.xcore.core import Core, check_tile, current_core
 from aisrv.xcore.pin import Pin, Pull
 from aisrv.xcore.port_arithmetic import ArithmeticRegisters
 from aisrv.xcore.port_clock import PortClock
@@ -507,9 +507,8 @@ class PortSettings:
             check_tile(self.tile, place)
         if enabled and not self._enabled:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, which is not enabled", place)
-        if self._verb is not None and not (
-            isinstance(core, InterruptCore) and core.below is self._parking.user
-        ):
+        below = None if core is None else core.below
+        if self._verb is not None and (below is None or below is not self._parking.user):
             self._refuse_use(place)
         if self._listener is not None and verb in _INPUTS:
             by, using = self._listener.user_name, self._listener.use

@@ -65,9 +65,6 @@ class Runtime:
     event_parking: "Callable[[Runtime], Parking[Any]]"
     """Creates a place where a core waits for one of several events."""
 
-    has_interrupts: bool = True
-    """Whether its cores may be interrupted."""
-
     def __init__(
         self,
         nursery: trio.Nursery,

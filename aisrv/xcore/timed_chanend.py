@@ -104,13 +104,24 @@ class TimedEnd(ChanEnd):
     def run_verb(
         self, verb: str, steps: Steps[T], on_cancel: Callable[[], None] | None = None
     ) -> Generator[Any, Any, T]:
-        """Run a verb, and wait for its tick where that is far ahead; outside of any core always."""
+        """Run a verb, and wait for its tick where that is far ahead; outside of any core always.
+
+        A core that may be interrupted waits before it and after it, as interrupts come between two.
+        """
+        core = current_core()
+        if isinstance(core, TimedCore) and core.settles:
+            yield from self._timeline.settle()
         result: T = yield from super().run_verb(verb, steps, on_cancel)
-        if current_core() is None:
+        if core is None:
             yield from self._timeline.settle_outside(self._outside)
         else:
             yield from self._timeline.settle_far()
         return result
+
+    def hold(self, core: TimedCore) -> None:
+        """Have the verb in progress, in which a core waits, not go on while a callback runs on that."""
+        if self._steps is not None:
+            self._steps = _after_callbacks(core, self._steps)
 
     async def call(self, call: Call, report: CallReport) -> Answer | None:  # noqa: ARG002 - as in ChanEnd
         """Return None: the words and the array cross."""
@@ -217,3 +228,10 @@ class TimedEnd(ChanEnd):
         if self in waiting:
             waiting.remove(self)
         super()._withdraw()
+
+
+def _after_callbacks(core: TimedCore, steps: Steps[T]) -> Steps[T]:
+    """Go on with steps when no callback runs on a core."""
+    while core.above is not None:
+        yield
+    return (yield from steps)

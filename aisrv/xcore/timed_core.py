@@ -17,10 +17,18 @@ class _NoPoll(Poll):
 class TimedCore(Core):
     """A core with its clock."""
 
-    __slots__ = ("clock",)
+    __slots__ = ("above", "clock", "settles", "waits", "waits_since")
 
-    def __init__(self, tile: int, number: int, name: str) -> None:
-        super().__init__(tile, number, name)
+    def __init__(self, tile: int, number: int, name: str, below: Core | None = None) -> None:
+        super().__init__(tile, number, name, below)
         self.clock = 0
         """Clocks since its node started; mostly ahead of Trio's time."""
+        self.waits = False
+        """Whether it does not run, as it waits to be woken."""
+        self.waits_since: int | None = None
+        """The clock from which on it has waited, to its turn; who wakes it may set a later one for that."""
+        self.settles = False
+        """Whether it waits for its tick after each verb, as an interrupt may come then."""
+        self.above: TimedCore | None = None
+        """The callback that runs on it; it does not, whether it waits or not."""
         self._poll = _NoPoll()

@@ -43,7 +43,7 @@ class TimedParking(Parking[T]):
         core = current_core()
         if isinstance(core, TimedCore) and core.task is current_task():
             self._counted = core
-            self._timeline.running[core.tile] -= 1
+            self._timeline.core_waits(core)
         return super().park(verb, resource, withdraw, timed=timed)
 
     @types.coroutine
@@ -58,7 +58,12 @@ class TimedParking(Parking[T]):
                 return Abort.FAILED  # it was woken, and what it waited for is done: its turn comes
             return self._abort(None)
 
-        yield from wait_task_rescheduled(abort)  # noqa: ASYNC105 - a generator, as in `Waiter`
+        counted = self._counted
+        try:
+            yield from wait_task_rescheduled(abort)  # noqa: ASYNC105 - a generator, as in `Waiter`
+        finally:
+            if counted is not None:
+                counted.waits_since = None
         result: T | Failure = task.custom_sleep_data
         task.custom_sleep_data = None
         if isinstance(result, Failure):
@@ -98,7 +103,7 @@ class TimedParking(Parking[T]):
         super()._leave()
         core, self._counted = self._counted, None
         if core is not None:
-            self._timeline.running[core.tile] += 1
+            self._timeline.core_goes_on(core)
 
 
 class UsedEnd(Protocol):

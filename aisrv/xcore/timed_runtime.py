@@ -22,8 +22,6 @@ Ts = TypeVarTuple("Ts")
 class TimedRuntime(Runtime):
     """A runtime with a timeline."""
 
-    has_interrupts = False
-
     def __init__(
         self,
         nursery: trio.Nursery,

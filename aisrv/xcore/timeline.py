@@ -101,6 +101,35 @@ class Timeline:
         if isinstance(core, TimedCore):
             core.clock += slots * self.slot(core.tile, other)
 
+    # Which cores run. One that is interrupted does as its callback does.
+
+    def core_waits(self, core: TimedCore) -> None:
+        """Note that a core waits from its clock on."""
+        core.waits, core.waits_since = True, core.clock
+        if core.above is None:
+            self.running[core.tile] -= 1
+
+    def core_goes_on(self, core: TimedCore) -> None:
+        """Note that a core runs on, now or in its turn."""
+        core.waits = False
+        if core.above is None:
+            self.running[core.tile] += 1
+
+    def callback_began(self, callback: TimedCore, core: TimedCore) -> None:
+        """Note that a callback runs on a core, which counts as running."""
+        if core.waits:
+            self.running[core.tile] += 1
+        core.above = callback
+
+    def callback_ended(self, callback: TimedCore, core: TimedCore) -> None:
+        """Let a core go on, or wait, from where its callback has come to."""
+        core.above = None
+        core.clock = max(core.clock, callback.clock)
+        if core.waits_since is not None:
+            core.waits_since = max(core.waits_since, callback.clock)
+        if core.waits:
+            self.running[core.tile] -= 1
+
     # Waits of the running task.
 
     @types.coroutine
@@ -112,9 +141,12 @@ class Timeline:
 
     @types.coroutine
     def settle_far(self) -> Generator[Any, Any, None]:
-        """`settle`, where the running core is so far ahead that it has to."""
+        """`settle`, where the running core is so far ahead, or may be interrupted, that it has to."""
         core = current_core()
-        if isinstance(core, TimedCore) and self.tick_of(core.clock) >= self.ticks + self.ahead:
+        if not isinstance(core, TimedCore):
+            return
+        ahead = 1 if core.settles else self.ahead
+        if self.tick_of(core.clock) >= self.ticks + ahead:
             yield from self._sleep(core.clock, core, cancellable=False)
 
     @types.coroutine
@@ -135,11 +167,14 @@ class Timeline:
             return
         clock = max(clock, core.clock)
         waits_alone = core.task is current_task()
-        self.running[core.tile] -= waits_alone
+        if waits_alone:
+            self.core_waits(core)
         try:
             yield from self._sleep(clock, core, cancellable=True)
         finally:
-            self.running[core.tile] += waits_alone
+            if waits_alone:
+                self.core_goes_on(core)
+                core.waits_since = None
         core.clock = max(core.clock, clock)
 
     @types.coroutine
@@ -168,15 +203,19 @@ class Timeline:
         act: Callable[[], object],
         core: Core | None = None,
         port: tuple[int, int] = (OUTSIDE, 0),
+        *,
+        before: bool = False,
     ) -> Turn:
         """Have something done at the tick of a clock, which may be now, in turn with what others do then.
 
         `act` does not wait and does not raise; it may wake one task. Its turn is that of `core`, or else of
         `port`: a number in place of the tile, below 0 to come before all cores, and one in place of the core.
+        With `before` it comes before what else the core does at that tick.
         """
         tile, number = port if core is None else (core.tile, core.number)
         self._requests += 1
-        turn = Turn((self.tick_of(clock), tile, number, self._requests), act)
+        request = -self._requests if before else self._requests
+        turn = Turn((self.tick_of(clock), tile, number, request), act)
         heapq.heappush(self._heap, turn)
         if self._heap[0] is turn:
             self._turns.changed()

@@ -45,6 +45,10 @@ class SizeError(XcoreError, ValueError):
     """A count or size that nothing can have."""
 
 
+class InterruptError(XcoreError):
+    """Interrupts where there are none, or of what has none."""
+
+
 class Deadlock(XcoreError):
     """Every core is parked and nothing is left that could wake one; the message says who waits on what."""
 

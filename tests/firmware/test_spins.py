@@ -60,6 +60,14 @@ def test_callbacks_run_while_their_core_waits_for_what_they_write(
     assert capfd.readouterr().out == "20 at 2000\n"
 
 
+def test_callbacks_in_device_time_run_while_their_core_waits_for_what_they_write(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_c(tmp_path, HEAD + WAITS, RunSettings(takes_chip_time=True)) == 0
+    # The last one is at 2001. Its wrapper takes 110 clocks, the timer and the mask 5 each.
+    assert capfd.readouterr().out == "20 at 2021\n"
+
+
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("options", [["--cflags=-O0"], ["--cflags=-O3"], ["--sanitize", "address"]])
 def test_loops_of_any_code(tmp_path: Path, options: list[str], bits: int) -> None:

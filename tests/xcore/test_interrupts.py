@@ -11,7 +11,6 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.core import Resource, current_core
 from aisrv.xcore.interrupts import (
-    InterruptError,
     disable_all_triggers,
     disable_trigger,
     enable_trigger,
@@ -22,10 +21,12 @@ from aisrv.xcore.interrupts import (
 )
 from aisrv.xcore.lib_xcore import par
 from aisrv.xcore.node import Node, open_node
+from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
 from aisrv.xcore.select import select, select_or_default
 from aisrv.xcore.timed_classes import TIMED
+from aisrv.xcore.timer import Timer
 from aisrv.xcore.trace import Tracer
-from aisrv.xcore.traps import Deadlock, Trap, TrapKind
+from aisrv.xcore.traps import Deadlock, InterruptError, Trap, TrapKind
 from tests.support.simulation import settle, simulated, sole_error
 
 Main = Callable[[], Awaitable[object]]
@@ -352,9 +353,7 @@ async def test_a_callback_is_not_interrupted() -> None:
 
         async def slow() -> None:
             seen.append(("slow", await b.inuint()))
-            await interrupt_unmask_all()  # changes nothing here
             await _until(node, 300)
-            interrupt_mask_all()
             seen.append("slow ends")
 
         async def quick() -> None:
@@ -374,6 +373,120 @@ async def test_a_callback_is_not_interrupted() -> None:
         node.tiles[1].start(other)
         _start(node, main)
     assert seen == [("slow", 1), "slow ends", ("quick", 2, 300)]
+
+
+# A callback that unmasks interrupts.
+
+
+async def _trap_of(
+    callback: Callable[[Node, ChanEnd, ChanEnd], Main], classes: ResourceClasses
+) -> Trap | None:
+    """Return what halts a core, to whose two ends come words at ticks 100 and 300.
+
+    `callback` makes the callback of the first from both ends. That of the other one inputs.
+    """
+    async with open_node(on_trap="halt", classes=classes) as node:
+        (a, b), (c, d) = _inputs(node), _inputs(node)
+        timer, own = node.tiles[1].allocate_timer(), node.tiles[0].allocate_timer()
+
+        async def on_d() -> None:
+            await d.inuint()
+
+        async def main() -> None:
+            setup_interrupt_callback(d, on_d)
+            enable_trigger(d)
+            await _interrupted_by(b, callback(node, b, d))
+            await own.wait_after(1000)
+
+        async def other() -> None:
+            await timer.wait_after(99)
+            await a.outuint(1)
+            await timer.wait_after(299)
+            await c.outuint(2)
+
+        node.tiles[1].start(other)
+        core = node.tiles[0].start(interrupt_permitted(main), name="main")
+    return core.trap
+
+
+def _waits_unmasked(node: Node, b: ChanEnd, d: ChanEnd) -> Main:
+    async def on_b() -> None:
+        await b.inuint()
+        await interrupt_unmask_all()
+        await node.tiles[0].allocate_timer().wait_after(500)
+
+    return on_b
+
+
+def _unmasks_before_it_inputs(node: Node, b: ChanEnd, d: ChanEnd) -> Main:
+    async def on_b() -> None:
+        await interrupt_unmask_all()
+        await b.inuint()
+
+    return on_b
+
+
+def _enables_unmasked(node: Node, b: ChanEnd, d: ChanEnd) -> Main:
+    async def on_b() -> None:
+        await b.inuint()
+        disable_trigger(d)
+        await interrupt_unmask_all()
+        await node.tiles[0].allocate_timer().wait_after(500)
+        enable_trigger(d)
+
+    return on_b
+
+
+LOST = (
+    "which has unmasked interrupts: the way back to what that interrupted is lost, "
+    "as lib_xcore saves neither SPC nor SSR"
+)
+
+
+@pytest.mark.parametrize("classes", [PLAIN, TIMED], ids=["plain", "timed"])
+@pytest.mark.parametrize(
+    ("callback", "interrupting"),
+    [
+        (_waits_unmasked, "on_d on chanend 0x80000102"),
+        (_unmasks_before_it_inputs, "on_b on chanend 0x80000002"),
+        (_enables_unmasked, "on_d on chanend 0x80000102"),
+    ],
+)
+@simulated
+async def test_an_interrupt_of_a_callback_that_has_unmasked_them_traps(
+    callback: Callable[[Node, ChanEnd, ChanEnd], Main], interrupting: str, classes: ResourceClasses
+) -> None:
+    trap = await _trap_of(callback, classes)
+    assert trap is not None
+    assert trap.kind is TrapKind.ECALL
+    assert trap.reason == f"{interrupting} interrupts on_b on chanend 0x80000002, {LOST}"
+
+
+def _masks_again(node: Node, b: ChanEnd, d: ChanEnd) -> Main:
+    async def on_b() -> None:
+        await b.inuint()
+        await interrupt_unmask_all()
+        interrupt_mask_all()
+        await node.tiles[0].allocate_timer().wait_after(500)
+
+    return on_b
+
+
+def _unmasks_at_its_end(node: Node, b: ChanEnd, d: ChanEnd) -> Main:
+    async def on_b() -> None:
+        await b.inuint()
+        await interrupt_unmask_all()
+
+    return on_b
+
+
+@pytest.mark.parametrize("classes", [PLAIN, TIMED], ids=["plain", "timed"])
+@pytest.mark.parametrize("callback", [_masks_again, _unmasks_at_its_end])
+@simulated
+async def test_a_callback_may_unmask_interrupts_while_none_comes(
+    callback: Callable[[Node, ChanEnd, ChanEnd], Main], classes: ResourceClasses
+) -> None:
+    assert await _trap_of(callback, classes) is None
 
 
 @simulated
@@ -817,36 +930,28 @@ async def test_a_callback_that_leaves_its_event_runs_again_and_others_get_their_
         node.stop()
 
 
-@simulated
-async def test_device_time_has_no_interrupts() -> None:
-    async with open_node(on_trap="halt", classes=TIMED) as node:
-
-        async def main() -> None:
-            """Never runs."""
-
-        core = node.tiles[0].start(interrupt_permitted(main))
-        await trio.sleep(0.001)
-        assert core.trap is not None
-        assert core.trap.reason == (
-            "InterruptError: tile 0 core 0 (main): interrupts are not there in device time; wait in a select"
-        )
-
-
 # Any order of what comes.
 
 
+@pytest.mark.parametrize("classes", [PLAIN, TIMED], ids=["plain", "timed"])
 @settings(max_examples=200)
 @given(
     words=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2)), max_size=12),
     works=st.lists(st.integers(0, 5), min_size=3, max_size=3),
 )
-def test_no_word_is_lost_in_any_order(words: list[tuple[int, int]], works: list[int]) -> None:
+def test_no_word_is_lost_in_any_order(
+    classes: ResourceClasses, words: list[tuple[int, int]], works: list[int]
+) -> None:
     async def program() -> None:
         got: list[list[int]] = [[], [], []]
         busy = 0
-        async with open_node() as node:
+        async with open_node(classes=classes) as node:
             pairs = [_inputs(node) for _ in range(3)]
+            timers = [[tile.allocate_timer() for _ in range(3)] for tile in node.tiles]
             count = sum(to == 0 for _, to in words)
+
+            async def wait(timer: Timer, ticks: int) -> None:
+                await timer.wait_after(timer.now() + ticks)
 
             def isr_of(number: int) -> Main:
                 async def isr() -> None:
@@ -854,7 +959,7 @@ def test_no_word_is_lost_in_any_order(words: list[tuple[int, int]], works: list[
                     busy += 1
                     assert busy == 1
                     word = await pairs[number][1].inuint()
-                    await trio.sleep(works[number] * 1e-8)
+                    await wait(timers[0][number], works[number])
                     got[number].append(word)
                     busy -= 1
 
@@ -868,14 +973,14 @@ def test_no_word_is_lost_in_any_order(words: list[tuple[int, int]], works: list[
                 for _ in range(count):
                     word = await pairs[0][1].inuint()
                     assert not busy
-                    await trio.sleep(works[0] * 1e-8)
+                    await wait(timers[0][0], works[0])
                     got[0].append(word)
-                await trio.sleep(1)
+                await wait(timers[0][0], 10_000)
 
             async def sends(number: int) -> None:
                 for word, (pause, to) in enumerate(words):
                     if to == number:
-                        await trio.sleep(pause * 1e-8)
+                        await wait(timers[1][number], pause)
                         await pairs[number][0].outuint(word)
 
             for number in range(3):

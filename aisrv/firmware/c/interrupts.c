@@ -1,4 +1,5 @@
-/* Interrupts of the cores. A callback runs as a coroutine of its own, on a stack of its own, while its core sleeps. */
+/* Interrupts of the cores. A callback runs as a coroutine of its own, on a stack of its own, while its core sleeps. It has
+ * a mask of its own, which is that of its core on the chip until it returns. */
 #include <xcore/chanend.h>
 #include <xcore/hwtimer.h>
 #include <xcore/interrupt.h>
@@ -14,7 +15,7 @@ static struct {
     unsigned core; /* that it interrupts */
 } interrupts[MOST_INTERRUPTS];
 static size_t count;
-static int unmasked[CALLBACKS], has_interrupts[CALLBACKS];
+static int unmasked[2 * CALLBACKS], has_interrupts[CALLBACKS];
 
 static unsigned own_core(void) { return runtime_core() % CALLBACKS; }
 
@@ -26,8 +27,9 @@ static size_t place_of(resource_t resource) {
 static void remove_at(size_t place) { interrupts[place] = interrupts[--count]; }
 
 void interrupts_begin_core(unsigned core) {
+    unmasked[core] = 0;
     if (core >= CALLBACKS) return;
-    unmasked[core] = has_interrupts[core] = 0;
+    has_interrupts[core] = 0;
     for (size_t place = count; place-- > 0;) {
         if (interrupts[place].core == core) remove_at(place);
     }
@@ -51,13 +53,13 @@ void interrupts_time_changed(resource_t timer, uint32_t time) {
     if (count && interrupts_have(timer)) runtime_verb(VERB_TRIGGER_TIME, timer, time);
 }
 
-int interrupts_unmasked(void) { return runtime_core() < CALLBACKS && unmasked[own_core()]; }
+int interrupts_unmasked(void) { return unmasked[runtime_core()]; }
 
 int interrupts_may_come(void) { return interrupts_unmasked() && has_interrupts[own_core()]; }
 
 static void set_masked(int masked) {
-    if (runtime_core() >= CALLBACKS || unmasked[own_core()] == !masked) return; /* a callback leaves it as it is */
-    unmasked[own_core()] = !masked;
+    if (unmasked[runtime_core()] == !masked) return;
+    unmasked[runtime_core()] = !masked;
     if (has_interrupts[own_core()]) runtime_verb(VERB_MASK_INTERRUPTS, (uint32_t)masked, 0);
 }
 void interrupt_mask_all(void) { set_masked(1); }

@@ -11,18 +11,18 @@ Rules: "Firmware in C on the substrate", section Ports, clock blocks and pins, i
 
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
 import trio
 from trio.lowlevel import Abort, current_task
 
-from aisrv.xcore.core import INTERRUPT, Core, check_tile, current_core
-from aisrv.xcore.interrupt_source import Callback, InterruptSource, resource_of
+from aisrv.xcore.core import INTERRUPT, Core, current_core
+from aisrv.xcore.interrupt_source import Callback, InterruptSource
+from aisrv.xcore.interrupt_table import InterruptTable
 from aisrv.xcore.runtime import CalledOff, Parking, Runtime
 from aisrv.xcore.select import Event
 from aisrv.xcore.timer import TimerAfter
-from aisrv.xcore.traps import InterruptError, Trap, TrapKind
+from aisrv.xcore.traps import Trap, TrapKind
 
 if TYPE_CHECKING:
     from contextvars import Context
@@ -70,9 +70,7 @@ class CoreInterrupts:
         """Whether nothing interrupts the core's own task."""
         self._runtime = runtime
         self._hold: Parking[None] = _Hold(runtime)
-        self._by_resource: dict[int, InterruptSource] = {}
-        self._armed: list[InterruptSource] = []
-        self._expects = ExitStack()
+        self._table = InterruptTable(runtime, core)
         self._nursery: trio.Nursery | None = None
         self._context: Context | None = None
         self._is_open = False
@@ -91,35 +89,26 @@ class CoreInterrupts:
     def set_up(self, event: Event, callback: Callback, name: str) -> None:
         """Set the callback of an event, disabled; `name` is what reports call it."""
         self._operate()
-        self._check(event, "setv")
-        key = resource_of(event)
-        if (before := self._by_resource.get(key)) is not None:
-            self._disable(before)
-        self._by_resource[key] = InterruptSource(self, event, callback, self.core.callback(name))
+        if self._table.set_up(event, callback, name, self):
+            self._arm_anew()
 
     def enable(self, event: Event) -> None:
         """Let the event interrupt; where it is there, and interrupts are not masked, it does at once."""
         self._operate()
-        source = self._find(event, "eeu")
-        if not source.is_enabled:
-            source.is_enabled = True
+        if self._table.enable(event):
             self._arm_anew()
 
     def disable(self, event: Event) -> None:
         """Let the event interrupt no more."""
         self._operate()
-        self._disable(self._find(event, "edu"))
+        if self._table.disable(event):
+            self._arm_anew()
 
     def disable_all(self) -> None:
         """Disable all interrupts."""
         self._operate()
-        for source in self._by_resource.values():
-            self._disable(source)
-
-    def _disable(self, source: InterruptSource) -> None:
-        if source.is_enabled:
-            source.is_enabled = False
-            self._arm_anew()
+        self._table.disable_all()
+        self._arm_anew()
 
     def mask(self) -> None:
         """Let nothing interrupt; in a callback that is so at first, and lasts until it returns."""
@@ -164,17 +153,6 @@ class CoreInterrupts:
         core = current_core()
         return core is not None and core.below is self.core
 
-    def _check(self, event: Event, verb: str) -> None:
-        tile = getattr(event, "tile", self.core.tile)
-        check_tile(tile, f"{verb} on {event.name}")
-
-    def _find(self, event: Event, verb: str) -> InterruptSource:
-        self._check(event, verb)
-        found = self._by_resource.get(resource_of(event))
-        if found is None:
-            raise InterruptError(f"{verb} on {event.name}, of which {self.core} has no interrupt callback")
-        return found
-
     # Events.
 
     def _arm_anew(self) -> None:
@@ -182,10 +160,10 @@ class CoreInterrupts:
         self._disarm()
         if not self._allows:
             return
-        if self._next() is not None:
+        if self._table.next() is not None:
             self._come()
         else:
-            self._arm()
+            self._table.arm()
 
     @property
     def _allows(self) -> bool:
@@ -193,20 +171,9 @@ class CoreInterrupts:
         masked = self.is_masked if self._taken is None else self._is_callback_masked
         return not masked and self._nursery is not None
 
-    def _arm(self) -> None:
-        for each in self._by_resource.values():
-            if each.is_enabled:
-                each.arm()
-                self._armed.append(each)
-                if None in each.wakers:
-                    self._expects.enter_context(self._runtime.outside_world())
-
     def _disarm(self) -> None:
         self._is_due = False
-        for each in self._armed:
-            each.disarm()
-        self._armed.clear()
-        self._expects.close()
+        self._table.disarm()
 
     def fire(self, source: InterruptSource) -> None:  # noqa: ARG002 - in device time it has its tick
         """Run the callbacks whose event is there, now or as soon as that may be."""
@@ -226,7 +193,7 @@ class CoreInterrupts:
 
     def _begin(self) -> None:
         """Start the task of the callbacks; the core's own, where it runs, waits at its next verb."""
-        source = self._next()
+        source = self._table.next()
         if source is None or self._nursery is None or self._context is None:
             self._is_due = False
             return
@@ -240,12 +207,6 @@ class CoreInterrupts:
             self._runtime.interrupt_next_verb()
         self._context.copy().run(self._nursery.start_soon, self._take)
 
-    def _next(self) -> InterruptSource | None:
-        for each in self._by_resource.values():
-            if each.is_enabled and each.event.ready:
-                return each
-        return None
-
     # Callbacks.
 
     async def _take(self) -> None:
@@ -255,7 +216,7 @@ class CoreInterrupts:
                 await self._call(self._taken)
                 self._is_callback_masked = True
                 self._disarm()
-                self._taken = self._next()
+                self._taken = self._table.next()
             self._arm_anew()
         except BaseException:
             self._has_failed, self._taken = True, None
@@ -386,11 +347,11 @@ class CoreInterrupts:
 
     def interrupters(self) -> list[Core | None]:
         """Return the cores of which any could interrupt now; None is somebody outside."""
-        return [waker for each in self._armed for waker in each.wakers]
+        return [waker for each in self._table.armed for waker in each.wakers]
 
     def explain_interrupts(self) -> str:
         """Name the callbacks that may run, and on what; empty where none may."""
-        return ", ".join(map(str, self._armed))
+        return ", ".join(map(str, self._table.armed))
 
 
 async def _coroutine(function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:

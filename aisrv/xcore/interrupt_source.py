@@ -81,8 +81,3 @@ class InterruptSource:
         if self._alarm is not None:
             self.disarm()
             self.arm()
-
-
-def resource_of(event: Event) -> int:
-    """Tell the resource of an event from others: of a timer, whatever its time."""
-    return id(event.timer if isinstance(event, TimerAfter) else event)

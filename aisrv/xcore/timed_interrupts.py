@@ -49,9 +49,9 @@ class TimedInterrupts(CoreInterrupts):
         """Run the callbacks whose event is there at the core's clock."""
         self._is_open, before = True, self._is_open
         try:
-            if self._armed:
+            if self._table.armed:
                 await self._timeline.settle()
-            if self._armed and self._taken is None:
+            if self._table.armed and self._taken is None:
                 self._begin()
             await self._until_taken()
         finally:
@@ -62,8 +62,8 @@ class TimedInterrupts(CoreInterrupts):
     def _arm_anew(self) -> None:
         self._disarm()
         if self._allows:
-            self._arm()
-            self._runs().settles = bool(self._armed)
+            self._table.arm()
+            self._runs().settles = bool(self._table.armed)
             self._look_ahead()
 
     def _disarm(self) -> None:
@@ -84,7 +84,7 @@ class TimedInterrupts(CoreInterrupts):
 
     def _look_ahead(self) -> None:
         """Look at what is there already, or on its way."""
-        for each in tuple(self._armed):
+        for each in tuple(self._table.armed):
             event: Any = each.event
             clock = self._timeline.now() if event.ready else getattr(event, "next_clock", None)
             if clock is not None:
@@ -104,7 +104,7 @@ class TimedInterrupts(CoreInterrupts):
         self._look = None
         if _free_at(self._runs()) > self._look_clock:  # it has taken on more
             self._look_at(self._look_clock)
-        elif self._next() is None:
+        elif self._table.next() is None:
             self._look_ahead()
         else:
             self._come()

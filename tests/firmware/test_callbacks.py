@@ -559,6 +559,25 @@ def test_runs_of_any_seed_are_equal_in_device_time(tmp_path: Path, capfd: pytest
     assert runs == runs[:1] * 3
 
 
+@IN_DEVICE_TIME
+def test_on_a_live_clock_a_callback_is_not_early(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], *, device_time: bool
+) -> None:
+    text = """
+    int main(void) {
+        interrupted_at(2000000);
+        hwtimer_wait_until(hwtimer_alloc(), 3000000);
+        sees("main");
+        return 0;
+    }
+    """
+    settings = RunSettings(is_live=True, takes_chip_time=device_time)
+    assert run_c(tmp_path, HEAD + TIMED + text, settings) == 0
+    seen = [line.split(" at ") for line in capfd.readouterr().out.splitlines()]
+    assert [what for what, _ in seen] == ["on_time", "main"]
+    assert [int(tick) >= due for (_, tick), due in zip(seen, (2000000, 3000000), strict=True)] == [True, True]
+
+
 def test_what_a_callback_prints_tells_its_core(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = """
     DEFINE_INTERRUPT_CALLBACK(group, on_word, data) {

@@ -176,6 +176,11 @@ class Port(PortSettings):
         self._operate("peek")
         return self._pins.value_at(self._now())
 
+    async def look(self) -> int:
+        """Return the pins as `peek` does; in device time wait for the core's tick, which may lie ahead."""
+        await self._begin("peek")
+        return self._pins.value_at(self._now())
+
     async def _input(self, verb: str, entries: int | None = None) -> int:
         """Input what is there, or wait; a word that is waited for has so many `entries`."""
         if self._mode is not PortMode.DATA:

@@ -229,6 +229,11 @@ class Timeline:
             heapq.heappop(heap)
         return heap[0] if heap else None
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no turn is due now, of any node of the Trio run: all cores wait."""
+        return self._turns.is_at_rest
+
     def take(self, turn: Turn) -> None:
         """Do what is first."""
         heapq.heappop(self._heap)

@@ -82,6 +82,11 @@ class Turns:
         if self._sleeping is not None:
             self._sleeping.cancel()
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no turn is due: the first one is of a later tick, or there is none."""
+        return self._sleeping is not None
+
     async def give(self) -> None:
         """Give turns, one at a time, until cancelled."""
         while True:

@@ -21,6 +21,7 @@ from aisrv.xcore.clock import TICKS_PER_SECOND
 from aisrv.xcore.node import Node
 from aisrv.xcore.pin import HIGH, Pin
 from aisrv.xcore.port_map import PORT_PINS
+from aisrv.xcore.timed_classes import timeline_of
 
 Checker = SimThread | tuple[Any, ...]
 """A checker, or one with the arguments of its `run`."""
@@ -128,7 +129,7 @@ class Bench:
             task_status.started()
             while not any(thread.terminated for thread in threads):
                 self._heard = trio.Event()
-                await wait_all_tasks_blocked()
+                await self._cores_rest()
                 self._enter(self._clock.ticks())
                 if (ready := self._find_ready(threads)) is not None:
                     self._has_acted = True
@@ -146,6 +147,13 @@ class Bench:
             for pins in self._ports.values():
                 for pin in pins:
                     pin.stop_listening(self)
+
+    async def _cores_rest(self) -> None:
+        """Wait until nothing happens any more at this tick."""
+        await wait_all_tasks_blocked()
+        timeline = timeline_of(self._node.runtime)
+        while timeline is not None and not timeline.is_at_rest:
+            await wait_all_tasks_blocked()
 
     def _enter(self, tick: int) -> None:
         if tick != self._tick:
@@ -204,7 +212,8 @@ class Bench:
             ticks.append(self._look_ahead(checks, min([self._tick + ahead, *ticks])))
         if not ticks and seconds == math.inf:
             return False
-        with trio.move_on_at(self._clock.deadline(min(ticks)) if ticks else math.inf):
+        until = min(ticks) if ticks else self._tick + _AHEAD  # cores may all wait for ever by then
+        with trio.move_on_at(self._clock.deadline(until)):
             await self._heard.wait()
         return True
 

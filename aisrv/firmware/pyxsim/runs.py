@@ -29,16 +29,22 @@ EXIT_TICKS: Final = 1_000
 instructions of the C library, of a core among eight."""
 _PROCESS: Final = ProcessSettings(cpu_limit=0.05, cpu_limit_halts=True, exit_ticks=EXIT_TICKS)
 """Cores that only burn instructions, as tests have them to load a tile, halt soon: code takes no time."""
-_SETTINGS: Final = RunSettings(dict.fromkeys(range(2), _PROCESS))
+_PROCESSES: Final = dict.fromkeys(range(2), _PROCESS)
 
 
 def run_under_checkers(
-    program: Path, checkers: Sequence[Checker], units_in_tick: int, *, is_weak: bool, seconds: float
+    program: Path,
+    checkers: Sequence[Checker],
+    units_in_tick: int,
+    *,
+    is_weak: bool,
+    device_time: bool,
+    seconds: float,
 ) -> None:
     """Run the program of tile 0 under checkers until it ends, or they end it.
 
-    Says on stderr where neither is so within so many seconds of this machine. Raises TestError where a
-    checker fails.
+    In `device_time` its verbs take the time that they take on the chip. Says on stderr where neither is so
+    within so many seconds of this machine. Raises TestError where a checker fails.
     """
 
     async def bench(node: Node, *, task_status: trio.TaskStatus[None]) -> None:
@@ -48,7 +54,8 @@ def run_under_checkers(
             sys.stderr.write(f"{reason}\n")
         node.stop()
 
-    run_whole_programs({0: program}, _SETTINGS, outside=[bench])
+    settings = RunSettings(_PROCESSES, takes_chip_time=device_time)
+    run_whole_programs({0: program}, settings, outside=[bench])
 
 
 def cmake_build(directory: str, bin_child: str = "", env: Mapping[str, object] | None = None) -> None:
@@ -96,8 +103,9 @@ class Tester(Protocol):
 class Runs:
     """What XMOS's tests call, under their names; `unit` is that of the checkers' times, "ps" or "fs"."""
 
-    def __init__(self, unit: str) -> None:
+    def __init__(self, unit: str, *, device_time: bool = False) -> None:
         self._units_in_tick = UNITS[unit]
+        self._device_time = device_time
 
     def run_with_pyxsim(
         self,
@@ -108,8 +116,14 @@ class Runs:
         timeout: float = 600,
     ) -> None:
         """Run a program under checkers. Of xsim's arguments `--weak-external-drive` counts."""
-        is_weak = WEAK in simargs
-        run_under_checkers(Path(xe_path), simthreads, self._units_in_tick, is_weak=is_weak, seconds=timeout)
+        run_under_checkers(
+            Path(xe_path),
+            simthreads,
+            self._units_in_tick,
+            is_weak=WEAK in simargs,
+            device_time=self._device_time,
+            seconds=timeout,
+        )
 
     def run_on_simulator_(
         self,
@@ -127,9 +141,9 @@ class Runs:
         return tester.run([line for line in capfd.readouterr().out.split("\n") if line])
 
 
-def pyxsim_module(unit: str) -> ModuleType:
+def pyxsim_module(unit: str, *, device_time: bool = False) -> ModuleType:
     """Return the module `Pyxsim`, for checkers whose times are in `unit`, "ps" or "fs"."""
-    runs = Runs(unit)
+    runs = Runs(unit, device_time=device_time)
     module = ModuleType("Pyxsim", __doc__)
     inner = ModuleType("Pyxsim.pyxsim", __doc__)
     inner.__dict__.update(Xsi=Xsi)

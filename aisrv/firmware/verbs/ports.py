@@ -111,7 +111,7 @@ async def _out_part_word(tile: ProgramTile, request: Request) -> Answer:
 async def _peek(tile: ProgramTile, request: Request) -> Answer:
     port = tile.resources.port(request.a, request.verb)
     await tile.poll_pins(port)
-    return port.peek(), b""
+    return await port.look(), b""
 
 
 PORTS: Final[Mapping[Verb, Handler]] = {

@@ -13,6 +13,8 @@ from aisrv.firmware.pyxsim.sim_thread import SimThread
 from aisrv.firmware.pyxsim.testers import TestError
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.pin import Pin, Z
+from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
+from aisrv.xcore.timed_classes import TIMED
 from tests.support.simulation import simulated
 
 FS = 10_000_000
@@ -322,3 +324,46 @@ def test_a_run_in_which_nothing_can_happen_any_more_ends() -> None:
 
     ended = trio.run(run, clock=trio.testing.MockClock(autojump_threshold=0))
     assert ended == "Nothing can happen any more"
+
+
+@simulated
+async def test_in_device_time_checkers_see_what_cores_do_in_their_turns() -> None:
+    def run(self: Checker) -> None:
+        for _ in range(4):
+            self.wait_for_port_pins_change([A])
+            self.told.append((self.tick(), self.xsi.sample_port_pins(A)))
+
+    async with open_node(classes=TIMED) as node:
+        port, checker = node.tiles[0].port("1A"), Checker(run)
+
+        async def blinks() -> None:
+            port.enable()
+            for time in (100, 200, 300, 400):
+                await port.out_at_time(time, time // 100 & 1)
+
+        node.tiles[0].start(blinks)
+        assert await bench_of(node, checker) is None
+    assert checker.told == [(101, 1), (201, 0), (301, 1), (401, 0)]  # it counts from tick 1 on
+
+
+@pytest.mark.parametrize("classes", [PLAIN, TIMED])
+def test_a_run_in_which_all_cores_wait_for_ever_ends(classes: ResourceClasses) -> None:
+    async def run() -> tuple[str | None, int]:
+        ticks: list[int] = []
+        async with open_node(classes=classes) as node:
+            port = node.tiles[0].port("1A")
+
+            async def waits() -> None:
+                port.enable()
+                await port.in_at_time(5_000)
+                ticks.append(node.clock.ticks())
+                await port.in_when_pinseq(1)
+
+            node.tiles[0].start(waits)
+            ended = await bench_of(node)
+            node.stop()
+        return ended, len(ticks)
+
+    clocks = [trio.testing.MockClock(autojump_threshold=0) for _ in range(8)]  # Trio shuffles tasks
+    ended = {trio.run(run, clock=clock) for clock in clocks}
+    assert ended == {("Nothing can happen any more", 1)}

@@ -43,18 +43,46 @@ int main(void) { puts("runs"); delay_ticks(10); puts("ends"); return 0; }
 """
 
 
-@pytest.mark.parametrize(("unit", "units"), [("fs", 10_000_000), ("ps", 10_000)])
-def test_tests_find_pyxsim(tmp_path: Path, unit: str, units: int) -> None:
+TELLS_TIME = """
+#include <stdio.h>
+#include <xcore/hwtimer.h>
+#include <xcore/port.h>
+int main(void) { port_enable(XS1_PORT_1A); printf("%u\\n", (unsigned)get_reference_time()); return 0; }
+"""
+CHECKS_TIME = """
+import Pyxsim as px
+
+def test_a_program(capfd):
+    px.run_with_pyxsim("PROGRAM")
+    assert capfd.readouterr().out == "1\\n"
+"""
+
+
+def passed(folder: Path, program: str, check: str, *options: str) -> str:
+    """Build a program, run tests of it with the plugin, and return what pytest says last, without times."""
     need_compiler()
-    (tmp_path / "main.c").write_text(PROGRAM)
-    program = tmp_path / "main.xe"
-    run_process([sys.executable, "-m", "aisrv.firmware.cc", tmp_path / "main.c", "-o", program], check=True)
-    (tmp_path / "test_it.py").write_text(CHECK.replace("UNITS", str(units)).replace("PROGRAM", str(program)))
+    (folder / "main.c").write_text(program)
+    built = folder / "main.xe"
+    run_process([sys.executable, "-m", "aisrv.firmware.cc", folder / "main.c", "-o", built], check=True)
+    (folder / "test_it.py").write_text(check.replace("PROGRAM", str(built)))
     done = run_process(
         [
             *(sys.executable, "-P", "-m", "pytest", "-q", "-p", "aisrv.firmware.pyxsim.plugin"),
-            *("-p", "no:cacheprovider", "--pyxsim-unit", unit, tmp_path / "test_it.py"),
+            *("-p", "no:cacheprovider", *options, folder / "test_it.py"),
         ],
-        cwd=tmp_path,
+        cwd=folder,
     )
-    assert (done.returncode, done.stdout.splitlines()[-1].split(" in ")[0]) == (0, "2 passed"), done.stdout
+    return str(done.stdout.splitlines()[-1].split(" in ")[0])
+
+
+@pytest.mark.parametrize(("unit", "units"), [("fs", 10_000_000), ("ps", 10_000)])
+def test_tests_find_pyxsim(tmp_path: Path, unit: str, units: int) -> None:
+    check = CHECK.replace("UNITS", str(units))
+    assert passed(tmp_path, PROGRAM, check, "--pyxsim-unit", unit) == "2 passed"
+
+
+@pytest.mark.parametrize(("options", "outcome"), [((), "1 failed"), (("--pyxsim-device-time",), "1 passed")])
+def test_programs_take_the_time_of_the_chip_where_that_is_asked(
+    tmp_path: Path, options: tuple[str, ...], outcome: str
+) -> None:
+    assert passed(tmp_path, TELLS_TIME, CHECKS_TIME, *options) == outcome

@@ -290,6 +290,32 @@ def test_a_loop_that_looks_at_pins_goes_on_as_they_change(
     assert printed(capfd) == [123_456, 123_999, 1]
 
 
+def test_in_device_time_each_look_takes_a_slot_and_sees_what_is_driven_meanwhile(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def presses(tile: Tile) -> None:
+        wire, pin = Wire(), tile.pin("1A")
+        for level, tick in ((0, 0), (1, 1_000), (0, 2_000)):
+            await pin.until(tick)
+            pin.drive(level, wire)
+        await trio.sleep_forever()
+
+    text = """
+        int main(void) {
+            port_t p = XS1_PORT_1A;
+            unsigned looks = 0;
+            port_enable(p);
+            while (!port_peek(p)) looks++;
+            printf("%u %u ", looks, (unsigned)get_reference_time());
+            while (port_peek(p)) looks++;
+            printf("%u %u\\n", looks, (unsigned)get_reference_time());
+            return 0;
+        }
+    """
+    assert run_c(tmp_path, text, RunSettings(takes_chip_time=True), outside=[wired(presses)]) == 0
+    assert printed(capfd) == [1197, 1000, 2396, 2000]  # slots of 5 clocks; the first enables the port
+
+
 def test_two_looks_at_once_let_no_time_pass(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = """
         int main(void) {

@@ -219,7 +219,7 @@ class Pin:
         try:
             while True:
                 now = clock.ticks()
-                changed = self._first_other(tick, level)
+                changed = self.first_other(tick, level)
                 if changed is not None and changed <= now:
                     tick, level = changed, self.value(changed)
                     if rising is None or level == int(rising):
@@ -236,7 +236,16 @@ class Pin:
 
     def next_change(self, tick: int) -> int | None:
         """Return the first tick after `tick` at which the level is another one, as far as is known."""
-        return self._first_other(tick + 1, self.value(tick))
+        return self.first_other(tick + 1, self.value(tick))
+
+    def first_other(self, tick: int, level: int) -> int | None:
+        """Return the first tick, from `tick` on, at which a reader sees another level, as far as is known."""
+        if self.value(tick) != level:
+            return tick
+        after = self._next_candidate(tick)
+        while after is not None and self.value(after) == level:
+            after = self._next_candidate(after)
+        return after
 
     def next_event(self, tick: int) -> int | None:
         """Return the first tick after `tick` at which a driver changes, as far as is known."""
@@ -339,15 +348,6 @@ class Pin:
             if changed is not None and (found is None or changed < found):
                 found = changed
         return found
-
-    def _first_other(self, tick: int, level: int) -> int | None:
-        """Return the first tick, from `tick` on, at which a reader sees another level."""
-        if self.value(tick) != level:
-            return tick
-        after = self._next_candidate(tick)
-        while after is not None and self.value(after) == level:
-            after = self._next_candidate(after)
-        return after
 
     def _laid_down(self, tick: int, now: int) -> None:
         if len(self._driven) > 1:

@@ -19,6 +19,8 @@ class Attention:
         self._clock = pins[0].runtime.clock
         self._waiter: Waiter[None] = Waiter()
         self._has_changed = False
+        self.heard = 0
+        """How often the pins have had other changes than before."""
 
     def __enter__(self) -> Self:
         for pin in self._pins:
@@ -37,6 +39,7 @@ class Attention:
     def pin_changed(self, pin: Pin, tick: int) -> None:  # noqa: ARG002 - as in PinListener
         """Wake who sleeps: a pin has other changes than before."""
         self._has_changed = True
+        self.heard += 1
         self._waiter.wake(None)
 
     def keep(self, since: int) -> None:

@@ -48,6 +48,8 @@ class Wires(ExitStack):
         self.levels: Final = list(self._seen)
         """The level of each pin after the last change that was told."""
         self._told = 0
+        self._raw: int | None = None
+        self._heard = -1  # as often the pins had had other changes when `_raw` was found
 
     def __enter__(self) -> Self:
         self.enter_context(self._attention)
@@ -73,15 +75,16 @@ class Wires(ExitStack):
 
     def _next_raw(self) -> int | None:
         """Return the tick of the next change of a pin, as far as is known."""
+        if self._heard == self._attention.heard:
+            return self._raw
         found: int | None = None
         for pin, level in zip(self._pins, self._seen, strict=True):
-            if _level(pin, self._tick) != level:
-                return self._tick
-            after = pin.next_change(self._tick)
+            after = pin.first_other(self._tick, level)
             while after is not None and _level(pin, after) == level:
                 after = pin.next_change(after)
             if after is not None and (found is None or after < found):
                 found = after
+        self._raw, self._heard = found, self._attention.heard
         return found
 
     def _next_told(self) -> int | None:
@@ -93,7 +96,7 @@ class Wires(ExitStack):
 
     def _see(self, tick: int) -> None:
         """Take one change of a pin."""
-        self._tick = tick
+        self._tick, self._heard = tick, -1
         for wire, pin in enumerate(self._pins):
             if (level := _level(pin, tick)) != self._seen[wire]:
                 self._seen[wire] = level

@@ -200,6 +200,7 @@ INLINE void widen_row(int16_t *row, const int8_t *source, int64_t count, int64_t
 #include "lanes/float32.h"
 #include "convolution.h"
 #include "float32.h"
+#include "float32_functions.h"
 #undef TARGET
 #undef WIDTH
 #undef EXTREME
@@ -238,6 +239,7 @@ INLINE void widen_row(int16_t *row, const int8_t *source, int64_t count, int64_t
 #include "lanes/float32.h"
 #include "convolution.h"
 #include "float32.h"
+#include "float32_functions.h"
 #undef TARGET
 #undef WIDTH
 #undef EXTREME
@@ -302,6 +304,7 @@ static void copy_words(const void *arguments, const struct share *share) {
 #include "lanes/float32.h"
 #include "convolution.h"
 #include "float32.h"
+#include "float32_functions.h"
 #undef TARGET
 #undef WIDTH
 #undef EXTREME

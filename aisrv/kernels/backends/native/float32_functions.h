@@ -125,7 +125,7 @@ INLINE NAME(words) NAME(power_less_one)(NAME(words) x) {
     return NAME(chosen)(k == 0, y - e, z);
 }
 
-/* As fdlibm has it; from 10 on it is 1. */
+/* As fdlibm has it; from 10 on it is 1. What is no number has no `k`, and stays. */
 INLINE NAME(words) NAME(hyperbolic_tangent)(NAME(words) x) {
     const NAME(mask) sign = (NAME(mask))NAME(repeat)(-0.0f), is_number = x == x;
     const NAME(words) size = (NAME(words))((NAME(mask))x & ~sign), one = NAME(repeat)(1);

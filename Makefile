@@ -10,13 +10,14 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --prefer-binary
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # What most changes break first: values, the substrate, engines, layers, devices, host tools, nodes and sources, and
 # the pages, names and places that follow from them; few other programs. Left out are Jacdac's tests, whose devices
-# announce themselves twice a second, and those of captures, which ask tshark.
+# announce themselves twice a second, and those of captures and arrays, which start tshark and Python.
 QUICK := $(addprefix tests/,protocol values model terminal xcore engine board phy host_tools device) \
 	$(addprefix tests/,graph/nodes sensors/sources docs/generate) \
-	$(patsubst %,tests/integration/test_%.py,pytest_plugin light_imports mirror public_docs fidelity) \
+	$(patsubst %,tests/integration/test_%.py,light_imports mirror public_docs fidelity) \
 	tests/integration/test_written_files.py::test_every_option_of_a_file_is_called \
 	tests/integration/test_time_bands.py::test_every_command_is_known \
 	$(addprefix --ignore=tests/,phy/jacdac host_tools/commands/test_jacdac.py host_tools/exchange/test_jacdac.py) \
+	--ignore=tests/host_tools/test_client_arrays.py \
 	--ignore=tests/phy/usb/taps
 
 .PHONY: demo test test-web quick lint types compiled unit long seconds soak arm package wheels release bench docs pictures predictions reference clean

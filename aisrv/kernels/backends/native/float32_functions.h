@@ -77,7 +77,8 @@ INLINE NAME(words) NAME(sigmoid)(NAME(words) x, const double *powers) {
 }
 
 /* exp(x) - 1 from -2 to 0 and from 2 to 20, each product and sum rounded. With k * ln 2 + y for x, exp(y) - 1 is a rational
-   function of y. Source of the method and of its numbers: `s_expm1f.c` of fdlibm. */
+   function of y. Source of the method and of its numbers: `s_expm1f.c` of fdlibm, which has another sum for k from 23 on; of
+   that a tangent keeps nothing. */
 INLINE NAME(words) NAME(power_less_one)(NAME(words) x) {
     const float per_step = 0x1.715476p+0f, step = 0x1.62e3p-1f, rest_of_step = 0x1.2fefa2p-17f;
     const float q1 = -0x1.111112p-5f, q2 = 0x1.a01a02p-10f, q3 = -0x1.4ce19ap-14f, q4 = 0x1.0cfca8p-18f, q5 = -0x1.afdb76p-23f;
@@ -117,8 +118,7 @@ INLINE NAME(words) NAME(power_less_one)(NAME(words) x) {
     /* Here exp(y) - 1 is y - e; what follows keeps most of its bits when 2**k times it is added to 2**k - 1. */
     const NAME(words) inverse = (NAME(words))(exponent_of_one - (k << 23));
     const NAME(mask) is_small = k < -1;
-    NAME(words) z = NAME(chosen)(k < 23, (one - inverse) - (e - y), (y - (e + inverse)) + 1);
-    z = NAME(chosen)(is_small, 1 - (e - y), z);
+    NAME(words) z = NAME(chosen)(is_small, one, one - inverse) - (e - y);
     z = (NAME(words))((NAME(mask))z + (k << 23));
     z = NAME(chosen)(is_small, z - 1, z);
     z = NAME(chosen)(k == -1, (y - e) * 0.5f - 0.5f, z);

@@ -120,9 +120,7 @@ INLINE NAME(words) NAME(power_less_one)(NAME(words) x) {
     const NAME(mask) is_small = k < -1;
     NAME(words) z = NAME(chosen)(is_small, one, one - inverse) - (e - y);
     z = (NAME(words))((NAME(mask))z + (k << 23));
-    z = NAME(chosen)(is_small, z - 1, z);
-    z = NAME(chosen)(k == -1, (y - e) * 0.5f - 0.5f, z);
-    return NAME(chosen)(k == 0, y - e, z);
+    return NAME(chosen)(is_small, z - 1, z);
 }
 
 /* As fdlibm has it; from 10 on it is 1. What is no number has no `k`, and stays. */
@@ -133,8 +131,8 @@ INLINE NAME(words) NAME(hyperbolic_tangent)(NAME(words) x) {
     const NAME(words) twice = 2 * NAME(less)(one * 10, size);
     const NAME(words) power = NAME(power_less_one)(NAME(chosen)(is_large, twice, -twice));
     const NAME(words) quotient = NAME(chosen)(is_large, one * 2, -power) / (power + 2);
-    const NAME(words) found = NAME(chosen)(is_large, one - quotient, quotient);
-    return NAME(chosen)(is_number, (NAME(words))((NAME(mask))found | ((NAME(mask))x & sign)), x);
+    const NAME(mask) found = (NAME(mask))NAME(chosen)(is_large, one - quotient, quotient);
+    return NAME(chosen)(is_number, (NAME(words))((found & ~sign) | ((NAME(mask))x & sign)), x);
 }
 
 INLINE void NAME(function_block)(const struct float32_function *step, int64_t i, int64_t count, const enum function function) {

@@ -103,15 +103,14 @@ ALL: Final = (
     Mutant(FUNCTIONS, "(is_large, one - quotient, quotient)", "(is_large, quotient, quotient)", TANH),
     Mutant(FUNCTIONS, "(is_large, one * 2, -power)", "(is_large, one * 2, power)", TANH),
     Mutant(FUNCTIONS, "(one * 10, size)", "(one * 4, size)", TANH),
-    Mutant(FUNCTIONS, "found | ((NAME(mask))x & sign)", "found", TANH),
+    Mutant(FUNCTIONS, "(found & ~sign) | ((NAME(mask))x & sign)", "found & ~sign", TANH),
     Mutant(FUNCTIONS, "lost = (upper - y) - lower", "lost = y - y", TANH),
     Mutant(FUNCTIONS, "q2 = 0x1.a01a02p-10f", "q2 = 0x1.a01a02p-9f", TANH),
     Mutant(FUNCTIONS, "(x < 0, one * -0.5f, one * 0.5f)", "(x < 0, one * 0.5f, one * 0.5f)", TANH),
     Mutant(FUNCTIONS, "one - inverse)", "one)", TANH),
     Mutant(FUNCTIONS, "is_small = k < -1", "is_small = k < -2", TANH),
-    Mutant(FUNCTIONS, "(is_small, z - 1, z)", "z", TANH),
-    Mutant(FUNCTIONS, "(k == -1,", "(k == -9,", TANH),
-    Mutant(FUNCTIONS, "(k == 0, y - e, z)", "z", TANH),
+    Mutant(FUNCTIONS, "(is_small, z - 1, z)", "(is_small, z, z)", TANH),
+    Mutant(FUNCTIONS, "+ (k << 23)", "+ k", TANH),
     Mutant(
         "float32.h", "step->output + i, stop - i, result", "step->output + i, 1, result", f"{FLOAT32} and sub"
     ),

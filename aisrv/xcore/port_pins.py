@@ -8,6 +8,7 @@ from typing import Final
 
 from aisrv.xcore.clock_edges import ClockEdges
 from aisrv.xcore.driven import RELEASED, Driver
+from aisrv.xcore.edges import Edges
 from aisrv.xcore.pin import HIGH, Pin
 
 
@@ -58,8 +59,30 @@ class PortPins:
         for bit, pin in self._driven:
             pin.drive_at(ticks, [value >> bit & 1 for value in values], self._driver)
 
-    def drive_clock(self, edges: ClockEdges, since: int | None = None, *, inverted: bool = False) -> None:
-        """Drive a periodic clock from a tick on, by default its origin."""
+    def drive_edges(self, edges: Edges, now: int) -> None:
+        """Drive the signal of a clock from a tick on, as far as its edges are known."""
+        self.withdraw(now)
+        if isinstance(edges, ClockEdges):
+            self._drive_periodic(edges, None, inverted=False)
+            return
+        periodic = edges.periodic()
+        fallen, risen = edges.falling_until(now), edges.rising_until(now)
+        ticks, levels = [now], [edges.lag + risen - fallen]
+        while True:
+            level = 1 - levels[-1]
+            tick = edges.rising(risen + 1) if level else edges.falling(fallen + 1)
+            if tick is None or (periodic is not None and tick > periodic[2]):
+                break
+            risen, fallen = risen + level, fallen + 1 - level
+            ticks.append(tick)
+            levels.append(level)
+        self.drive(ticks, levels)
+        if periodic is not None:
+            clock, inverted, since = periodic
+            self._drive_periodic(clock, max(since, now), inverted=inverted)
+
+    def _drive_periodic(self, edges: ClockEdges, since: int | None, *, inverted: bool) -> None:
+        """Drive a periodic clock from a tick on, None for its origin."""
         for _, pin in self._driven:
             pin.drive_clock(edges, self._driver, inverted=self.inverted ^ inverted, since=since)
 

@@ -6,7 +6,6 @@ Sources: lib_xcore's port.h; tool_axe, lib/Port.cpp.
 import enum
 from typing import TYPE_CHECKING, Final, Protocol
 
-from aisrv.xcore.clock_edges import ClockEdges
 from aisrv.xcore.clockblock import ClockBlock
 from aisrv.xcore.core import Core, check_tile, current_core
 from aisrv.xcore.pin import Pin, Pull
@@ -427,7 +426,7 @@ class PortSettings:
     def edges_changed(self, tick: int) -> None:
         """Follow the edges of the clock, which are others from a tick on."""
         if self._mode is PortMode.CLOCK:
-            self._lay_clock(tick - 1)
+            self._pins.drive_edges(self.clock.edges, tick - 1)
         else:
             self._registers.edges_changed(tick)
         self._look_again()
@@ -449,7 +448,7 @@ class PortSettings:
         if not self._enabled:
             return
         if self._mode is PortMode.CLOCK:
-            self._lay_clock(now)
+            self._pins.drive_edges(self.clock.edges, now)
             return
         if self._ready_of is not None:
             source = self._ready_of._registers
@@ -458,29 +457,6 @@ class PortSettings:
             source.lay_anew(now)
             return
         self._registers.lay_anew(now)
-
-    def _lay_clock(self, now: int) -> None:
-        """Drive the signal of the clock block."""
-        edges, pins = self.clock.edges, self._pins
-        pins.withdraw(now)
-        if isinstance(edges, ClockEdges):
-            pins.drive_clock(edges)
-            return
-        periodic = edges.periodic()
-        fallen, risen = edges.falling_until(now), edges.rising_until(now)
-        ticks, levels = [now], [edges.lag + risen - fallen]
-        while True:
-            level = 1 - levels[-1]
-            tick = edges.rising(risen + 1) if level else edges.falling(fallen + 1)
-            if tick is None or (periodic is not None and tick > periodic[2]):
-                break
-            risen, fallen = risen + level, fallen + 1 - level
-            ticks.append(tick)
-            levels.append(level)
-        pins.drive(ticks, levels)
-        if periodic is not None:
-            clock, inverted, since = periodic
-            pins.drive_clock(clock, max(since, now), inverted=inverted)
 
     def _stop_driving(self, now: int) -> None:
         self._pins.withdraw(now)

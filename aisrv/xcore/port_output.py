@@ -63,8 +63,7 @@ class PortOutput:
         if waiting is not None and fallen >= waiting.load:
             self.shifting, self.waiting = waiting, None
             self.timestamp = self._clock.counter(waiting.load)
-            if self.time_edge is not None and fallen >= self.time_edge:
-                self.time = self.time_edge = None
+            self.time = self.time_edge = None  # it was loaded then
         if self.turn is not None and fallen >= self.turn:
             return self.turn
         return None

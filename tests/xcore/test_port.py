@@ -620,6 +620,51 @@ async def test_an_output_without_a_word_at_its_time_becomes_an_input() -> None:
 
 
 @simulated
+async def test_a_later_time_is_in_place_of_the_one_before() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5))
+        p.clock.start()
+        await p.out(1)
+        await p.set_trigger_time(5)
+        await p.set_trigger_time(8)
+        assert [p.pins[0].level(tick) for tick in (50, 79, 80)] == [1, 1, 2]
+
+
+@simulated
+async def test_a_time_is_that_of_the_clock_which_begins_anew() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5))
+        p.clock.start()
+        await p.out(1)
+        await p.set_trigger_time(5)
+        await p.pins[0].until(32)
+        p.clock.start()
+        assert [p.pins[0].level(tick) for tick in (50, 81, 82)] == [1, 1, 2]
+
+
+@simulated
+async def test_a_word_that_waits_is_cleared() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        p.clock.start()
+        await p.out(0b11111111)
+        await p.out(0b00000000)
+        p.clear_buffer()
+        assert [p.pins[0].level(tick) for tick in (10, 90, 200)] == [1, 1, 1]
+
+
+@simulated
+async def test_a_port_whose_word_for_a_time_is_cleared_becomes_an_input_then() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5))
+        p.clock.start()
+        await p.out(1)
+        await p.out_at_time(5, 0)
+        p.clear_buffer()
+        assert [p.pins[0].level(tick) for tick in (49, 50)] == [1, 2]
+
+
+@simulated
 async def test_an_output_after_a_cancelled_input_drives_on() -> None:
     async with open_node() as node:
         p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)

@@ -665,6 +665,68 @@ async def test_a_port_whose_word_for_a_time_is_cleared_becomes_an_input_then() -
 
 
 @simulated
+async def test_a_word_that_waits_for_a_time_does_so_as_the_clock_begins_anew() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5))
+        p.clock.start()
+        await p.out(1)
+        await p.out_at_time(5, 0)
+        await p.pins[0].until(32)
+        p.clock.start()
+        assert [p.pins[0].level(tick) for tick in (50, 81, 82)] == [1, 1, 0]
+
+
+@simulated
+async def test_words_go_on_as_a_port_uses_a_ready_signal_and_none_again() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        p.clock.start()
+        await p.out(0b01010101)
+        await p.out(0b11001100)
+        await p.pins[0].until(35)
+        p.set_ready_strobed()
+        await p.pins[0].until(55)
+        p.set_no_ready()
+        await p.pins[0].until(180)
+        levels = [p.pins[0].level(10 * edge) for edge in range(6, 17)]
+        assert levels == [0, 1, 0, 0, 0, 1, 1, 0, 0, 1, 1]
+
+
+@simulated
+async def test_a_time_stays_as_a_port_uses_a_ready_signal_and_none_again() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        p.clock.start()
+        await p.out(0b11111111)
+        await p.set_trigger_time(20)
+        p.set_ready_strobed()
+        p.set_no_ready()
+        assert [p.pins[0].level(tick) for tick in (199, 200)] == [1, 2]
+
+
+@simulated
+async def test_a_port_whose_first_word_is_cleared_drives_nothing() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5))
+        p.clock.start()
+        await p.out_at_time(5, 1)
+        p.clear_buffer()
+        assert [p.pins[0].level(tick) for tick in (49, 50)] == [2, 2]
+
+
+@simulated
+async def test_the_last_value_stays_as_nothing_is_cleared() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        p.clock.start()
+        await p.out(0b11111111)
+        await p.pins[0].until(150)
+        p.clear_buffer()
+        p.set_invert()
+        assert p.pins[0].level(150) == 0
+
+
+@simulated
 async def test_an_output_after_a_cancelled_input_drives_on() -> None:
     async with open_node() as node:
         p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)

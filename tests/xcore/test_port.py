@@ -727,6 +727,41 @@ async def test_the_last_value_stays_as_nothing_is_cleared() -> None:
 
 
 @simulated
+async def test_a_word_is_shifted_on_and_the_port_turns_as_the_clock_begins_anew() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        p.clock.start()
+        await p.out(0b00110101)
+        node.tiles[0].start(p.in_)
+        await p.pins[0].until(35)
+        p.clock.start()
+        assert [p.pins[0].level(tick) for tick in (35, 45, 55, 65, 75, 85, 94, 95)] == [
+            1,
+            0,
+            1,
+            1,
+            0,
+            0,
+            0,
+            2,
+        ]
+        await p.pins[0].until(200)
+
+
+@simulated
+async def test_an_output_turns_round_at_its_time_for_a_core_that_waits() -> None:
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)
+        p.clock.start()
+        await p.out(0b11111111)
+        await p.set_trigger_time(4)
+        node.tiles[0].start(p.in_)
+        await p.pins[0].until(1)
+        assert [p.pins[0].level(tick) for tick in (39, 40)] == [1, 2]
+        await p.pins[0].until(200)
+
+
+@simulated
 async def test_an_output_after_a_cancelled_input_drives_on() -> None:
     async with open_node() as node:
         p = enabled(node.tiles[0], "1A", block(node.tiles[0], 5), buffered=8)

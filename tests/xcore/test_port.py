@@ -1026,6 +1026,19 @@ async def test_a_cancelled_input_leaves_the_port_in_order() -> None:
 
 
 @simulated
+async def test_a_condition_that_is_not_met_at_its_time_is_looked_for_a_round_of_the_counter_later() -> None:
+    """Nobody waits as the time comes; the counter of 16 bits has it again 65,536 samples later."""
+    async with open_node() as node:
+        p = enabled(node.tiles[0], "1A")
+        p.pins[0].drive(1, Peripheral(), 1000)  # 0 before
+        p.set_trigger_in_equal(1)
+        await p.set_trigger_time(100)
+        await p.pins[0].until(2000)
+        assert await p.in_() == 1
+        assert (node.clock.ticks(), p.get_trigger_time()) == (65_637, 100)
+
+
+@simulated
 async def test_a_condition_that_is_changed_while_a_select_waits_counts() -> None:
     async with open_node() as node:
         tile = node.tiles[0]

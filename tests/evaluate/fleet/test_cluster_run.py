@@ -21,13 +21,13 @@ from PIL import Image
 
 from aisrv import digits
 from aisrv.cli.main import main
-from tests.support.amounts import IN_FULL, amount, some
+from tests.support.amounts import IN_FULL, amount, in_ci, some
 from tests.support.dask_cluster import SLOW_ENGINE, Cluster, children_of, cluster, kill, shuffled
 from tests.support.programs import AISRV, missing, need_package, run_process
 
 need_package("distributed", "distributed>=2024.8")
 
-EXAMPLES: Final = amount(397, every_day=75)
+EXAMPLES: Final = amount(397, every_day=in_ci(180, every_day=75))
 SHARD: Final = ("--shard", "15", "--limit", str(EXAMPLES), "--check", "0")
 SLOW: Final = ("--engine", "slow_engine:Slow")
 RUN_SECONDS: Final = 240.0

@@ -99,7 +99,7 @@ static void NAME(run_max_pool)(const void *arguments, const struct share *share)
 }
 
 INLINE NAME(words) NAME(pair)(NAME(words) one, NAME(words) two, const enum pair_result result) {
-    return result == SUM ? one + two : result == DIFFERENCE ? one - two : one * two;
+    return result == ADDED ? one + two : result == SUBTRACTED ? one - two : one * two;
 }
 
 INLINE void NAME(pair_block)(const struct float32_pairs *step, const float *first, const float *second, float *output,
@@ -124,11 +124,11 @@ INLINE void NAME(run_pairs)(const struct float32_pairs *step, const struct share
 }
 
 static void NAME(run_addition)(const void *arguments, const struct share *share) {
-    NAME(run_pairs)(arguments, share, SUM);
+    NAME(run_pairs)(arguments, share, ADDED);
 }
 static void NAME(run_subtraction)(const void *arguments, const struct share *share) {
-    NAME(run_pairs)(arguments, share, DIFFERENCE);
+    NAME(run_pairs)(arguments, share, SUBTRACTED);
 }
 static void NAME(run_multiplication)(const void *arguments, const struct share *share) {
-    NAME(run_pairs)(arguments, share, PRODUCT);
+    NAME(run_pairs)(arguments, share, MULTIPLIED);
 }

@@ -1,6 +1,7 @@
 /* What is the same of float32 for all processors: bounds from their bits, copies, and means of rows. */
 
-enum pair_result { SUM, DIFFERENCE, PRODUCT };
+/* By other names than those that windows.h defines. */
+enum pair_result { ADDED, SUBTRACTED, MULTIPLIED };
 enum function { SIGMOID, TANGENT };
 
 /* A float from its bits, the lower 32. */

@@ -17,6 +17,7 @@ REPORT = """<testsuites><testsuite>
 <testcase classname="tests.a.test_b" name="test_c"><skipped message="no spidev"/></testcase>
 <testcase classname="tests.a.test_b" name="test_d"/>
 <testcase classname="tests.a.test_e" name="test_f"/>
+<testcase classname="tests.i.test_j" name="k"><skipped message="this processor has no avxvnni"/></testcase>
 <testcase classname="" name="tests.g.test_h"><skipped message="collection skipped"/></testcase>
 </testsuite></testsuites>"""
 

@@ -28,6 +28,7 @@ NOT_COMPILED: Final = 2
 """Exit code for a program that does not compile."""
 _FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 _SIZES: Final = click.IntRange(4096, 1 << 24)
+_BITS: Final = click.Choice(["64", "32"])
 
 
 class _NotCompiled(click.ClickException):
@@ -57,7 +58,7 @@ class CompilerOptions:
     )
     bits: str = option(
         "--bits",
-        type=click.Choice(["64", "32"]),
+        type=_BITS,
         default="64",
         show_default=True,
         help="Bits of `long`, `size_t` and pointers: on the chip 32.",
@@ -303,9 +304,7 @@ async def _open_tracers(options: TraceOptions, run: RunOptions) -> AsyncIterator
 @firmware.command()
 @click.option("--cflags", is_flag=True, help="Print all options that a compiler needs for them.")
 @click.option("--cmake", is_flag=True, help="Print the path of a toolchain file for CMake.")
-@click.option(
-    "--bits", type=click.Choice(["64", "32"]), default="64", help="With --cflags: bits of pointers."
-)
+@click.option("--bits", type=_BITS, default="64", help="With --cflags: bits of pointers.")
 def headers(cflags: bool, cmake: bool, bits: str) -> None:
     """Print the folder of the headers of lib_xcore, for editors and for builds of your own.
 

@@ -3,10 +3,14 @@
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
+from aisrv.board.user_tasks import C_BITS
+from aisrv.cli.firmware import headers, run
 from aisrv.cli.main import main
+from aisrv.firmware.word_size import word_size_options
 from tests.support.amounts import amount
 from tests.support.c_programs import kept_programs, need_32_bits, need_compiler
 from tests.support.paths import ROOT
@@ -311,3 +315,11 @@ def test_pins_are_recorded_from_the_start(tmp_path: Path) -> None:
             levels.append(word[0])
     assert levels == ["1", "0"]
     assert 1_000_000 <= times[1] - times[0] <= 1_000_100  # a millisecond, and a few ticks of the verbs
+
+
+@pytest.mark.parametrize("command", [run, headers], ids=lambda command: str(command.name))
+def test_bits_are_those_of_boards_and_have_options_of_the_compiler(command: click.Command) -> None:
+    bits = next(each for each in command.params if each.name == "bits")
+    assert isinstance(bits.type, click.Choice)
+    assert bits.type.choices == tuple(map(str, C_BITS))
+    assert ["-m32" in word_size_options(each) for each in C_BITS] == [False, True]

@@ -212,7 +212,7 @@ class Bench:
             ticks.append(self._look_ahead(checks, min([self._tick + ahead, *ticks])))
         if not ticks and seconds == math.inf:
             return False
-        until = min(ticks) if ticks else self._tick + _AHEAD  # cores may all wait for ever by then
+        until = min(ticks) if ticks else self._tick + _AHEAD  # by then all may wait for each other
         with trio.move_on_at(self._clock.deadline(until)):
             await self._heard.wait()
         return True

@@ -1,7 +1,8 @@
-"""ADD, SUB, MUL, pools, MEAN, SOFTMAX and LOGISTIC of float32 as steps of the library.
+"""ADD, SUB, MUL, pools, MEAN, SOFTMAX, LOGISTIC and TANH of float32 as steps of the library.
 
 Sources: `reference/pooling.h`, `reference/reduce.h`, `reference/softmax.h`, `reference/logistic.h` of
-TensorFlow Lite; exponentials are those of glibc and newlib, `math/expf.c` of Arm's Optimized Routines.
+TensorFlow Lite; exponentials are those of glibc and newlib, `math/expf.c` of Arm's Optimized
+Routines, and tangents those of fdlibm, `s_tanhf.c`.
 """
 
 import math
@@ -29,7 +30,7 @@ _POWERS: Final = 32
 _FLOAT_WORK: Final = 16
 """Work of a float of ADD, or of a pool's window, in multiply-accumulates."""
 _FUNCTION_WORK: Final = 64
-"""Work of an exponential."""
+"""Work of a float of LOGISTIC or TANH, likewise."""
 _REGISTER: Final = 16
 
 

@@ -19,10 +19,9 @@ from aisrv import digits
 from host_tools.client import AiServer
 from tests.browser.shown_devices import TOKEN
 from tests.browser.watched_page import PageOpener
-from tests.support.programs import running
+from tests.support.programs import Started, running
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
 
 CLOSED = 200
@@ -50,7 +49,7 @@ def place(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def serving(place: Path, port: int) -> "Iterator[tuple[subprocess.Popen[str], str, str]]":
+def serving(place: Path, port: int) -> "Iterator[tuple[Started, str, str]]":
     """Run a device with its page at a port: the process, the device's address, and the page's."""
     options = "--web", str(port), "--web-token", str(place / "token"), "--model", str(place / "digits.tflite")
     with running(*options) as (process, ready):

@@ -5,7 +5,6 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,10 +14,7 @@ from playwright.sync_api import Browser, expect
 
 from aisrv import digits
 from tests.support.chromium import axe, browser, violations
-from tests.support.programs import running
-
-if TYPE_CHECKING:
-    import subprocess
+from tests.support.programs import Started, running
 
 __all__ = ["axe", "browser"]
 pytestmark = pytest.mark.long("it starts Chromium, as test_web_page.py does every day")
@@ -29,7 +25,7 @@ KEYS = 25
 
 
 @contextmanager
-def serving(folder: Path, port: int = 0) -> "Iterator[tuple[subprocess.Popen[str], str]]":
+def serving(folder: Path, port: int = 0) -> Iterator[tuple[Started, str]]:
     """Run a device with a model and its page: the process, and the page's address with the token."""
     token, model = folder / "token", folder / "digits.tflite"
     token.write_text(TOKEN)

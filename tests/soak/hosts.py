@@ -28,7 +28,7 @@ from tests.support import networks
 from tests.support.engines import INSTALLED
 from tests.support.ioserver_host import IoserverHost
 from tests.support.paths import ROOT
-from tests.support.programs import AISRV, running
+from tests.support.programs import AISRV, Started, running
 
 MODELS: Final = (digits.model_bytes(), networks.two_input_add_network(48), digits.two_output_model_bytes())
 GROWTH: Final = 48 << 20
@@ -160,7 +160,7 @@ class Host:
 class Process:
     """A process of devices, and what it holds."""
 
-    process: "subprocess.Popen[str]"
+    process: Started
     engines: int
     descriptors: int = 0
     """Before the first host came."""

@@ -1,7 +1,7 @@
 """A process that has imported what commands need, and forks one for each command that it is asked for.
 
-`ready_commands.py` starts it with a socket of packets, each of them a request with three files: standard
-output, standard error, and that for the process's number, its exit code and its CPU seconds.
+`ready_commands.py` starts it with a socket of packets, each of them a request with four files: the three
+standard ones, and that for the process's number, its exit code and its CPU seconds.
 """
 
 import gc
@@ -32,7 +32,7 @@ def import_commands() -> None:
 def next_command(requests: socket.socket) -> dict[str, Any] | None:
     """Return what this process is to run; it returns in each fork, and None in the server at the end."""
     while True:
-        message, files, _, _ = socket.recv_fds(requests, MOST_BYTES, 3)
+        message, files, _, _ = socket.recv_fds(requests, MOST_BYTES, 4)
         if not message:
             return None
         if os.fork() == 0:
@@ -44,20 +44,19 @@ def next_command(requests: socket.socket) -> dict[str, Any] | None:
                 pass
 
 
-def _in_fork(request: dict[str, Any], output: int, errors: int, result: int) -> dict[str, Any]:
+def _in_fork(request: dict[str, Any], stdin: int, output: int, errors: int, result: int) -> dict[str, Any]:
     """Fork the command's process, tell its number and how it ends; return in the command's process."""
     process = os.fork()
     if process:
-        os.close(output)
-        os.close(errors)
+        for each in (stdin, output, errors):
+            os.close(each)
         os.write(result, f"{process}\n".encode())
         _, status, used = os.wait4(process, 0)
         code = os.waitstatus_to_exitcode(status)
         os.write(result, f"{code} {used.ru_utime + used.ru_stime}\n".encode())
         os._exit(0)
     os.close(result)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for number, file in enumerate((nothing, output, errors)):
+    for number, file in enumerate((stdin, output, errors)):
         os.dup2(file, number)
         os.close(file)
     return request

@@ -13,13 +13,17 @@ from typing import Any, NoReturn
 import pytest
 
 from aisrv.protocol.engine_kind import default_kind
-from tests.support.ready_commands import is_command, ready_commands
+from tests.support.ready_commands import ForkedCommand, is_command, ready_commands
 
 AISRV = [sys.executable, "-P", "-m", "aisrv"]
 HOST = [sys.executable, "-P", "-m", "host_tools"]
 FLASH = [sys.executable, "-P", "-m", "flash_server"]
 TIMEOUT = 60
 """Seconds after which a program hangs."""
+
+
+Started = ForkedCommand | subprocess.Popen[str]
+"""A program that has begun."""
 
 
 def run_process(
@@ -30,7 +34,7 @@ def run_process(
     cwd: Path | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Run a program to its end, with nothing to read; `check` wants exit code 0."""
-    words = [os.fspath(word) if isinstance(word, Path) else str(word) for word in command]
+    words = _words(command)
     variables = os.environ if env is None else env
     if is_command(words) and ready_commands().can_run(variables):
         done = ready_commands().run(words, variables, cwd, TIMEOUT)
@@ -78,16 +82,33 @@ def next_command_line(place: str) -> str:
     return f"aisrv: try aisrv-host --device {place.partition(', ')[0]} info\n"
 
 
-@contextmanager
-def running(*options: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
-    """Run `aisrv run` on a free port: its process, and the addresses of its ready line."""
-    process = subprocess.Popen(
-        [*AISRV, "run", "--port", "0", *options],
+def start_process(
+    command: Sequence[object],
+    *,
+    writes: bool = False,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Started:
+    """Start a program; with `writes` it reads from a pipe, else there is nothing to read."""
+    words = _words(command)
+    variables = os.environ if env is None else env
+    if is_command(words) and ready_commands().can_run(variables):
+        return ready_commands().start(words, variables, cwd, writes=writes)
+    return subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE if writes else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
         text=True,
+        env=env,
+        cwd=cwd,
     )
+
+
+@contextmanager
+def running(*options: str) -> Iterator[tuple[Started, str]]:
+    """Run `aisrv run` on a free port: its process, and the addresses of its ready line."""
+    process = start_process([*AISRV, "run", "--port", "0", *options])
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -112,6 +133,10 @@ def need_package(name: str, requirement: str) -> Any:
         return import_module(name)
     except ModuleNotFoundError:
         missing(f'{name} is not installed: pip install "{requirement}"')
+
+
+def _words(command: Sequence[object]) -> list[str]:
+    return [os.fspath(word) if isinstance(word, Path) else str(word) for word in command]
 
 
 def missing(reason: str) -> NoReturn:

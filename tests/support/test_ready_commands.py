@@ -1,6 +1,7 @@
 """Commands that are forks: the arguments, files and ends of a process of their own."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -64,3 +65,32 @@ def test_what_python_reads_when_it_begins_needs_a_new_process() -> None:
 )
 def test_commands_of_this_python_alone_are_forks(words: list[str], expected: bool) -> None:
     assert is_command(words) is expected
+
+
+def test_a_command_that_has_begun_takes_lines_and_signals() -> None:
+    words = [*AISRV, "exec", "--", "sh", "-c", "read line; echo got $line; echo fine >&2; exec sleep 99"]
+    with ready_commands().start(words, os.environ, writes=True) as process:
+        assert process.stdin is not None
+        process.stdin.write("a line\n")
+        process.stdin.close()
+        assert (process.stdout.readline(), process.poll()) == ("got a line\n", None)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.01)
+        process.kill()
+        assert process.communicate(60) == ("", "fine\n")
+    assert process.returncode == -signal.SIGKILL
+    assert not Path("/proc", str(process.pid)).exists()
+
+
+def test_a_signal_to_a_command_that_has_ended_reaches_nobody() -> None:
+    with ready_commands().start([*AISRV, "--version"], os.environ) as process:
+        assert process.communicate(60)[1] == ""
+        process.terminate()
+    assert process.returncode == 0
+
+
+def test_the_time_of_commands_that_have_ended_is_counted() -> None:
+    commands = ready_commands()
+    before = commands.cpu_seconds
+    commands.run([*AISRV, "--version"], os.environ, None, 60)
+    assert before < commands.cpu_seconds < before + 60

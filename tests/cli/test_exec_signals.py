@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs import AISRV
+from tests.support.programs import AISRV, Started, start_process
 
 PROGRAM = """
 import os, signal, sys
@@ -23,11 +23,11 @@ signal.pause()
 
 
 @contextmanager
-def executing(folder: Path, number: int = 0) -> Iterator[tuple["subprocess.Popen[str]", int]]:
+def executing(folder: Path, number: int = 0) -> Iterator[tuple[Started, int]]:
     """Execute a program that exits with 7 at a signal; gives `aisrv exec` and a descriptor of the program."""
     command = [*AISRV, "exec", "--", sys.executable, "-c", PROGRAM.format(number=number)]
     variables = os.environ | {"TMPDIR": str(folder)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) as process:
+    with start_process(command, env=variables) as process:
         try:
             assert process.stdout is not None
             program = os.pidfd_open(int(process.stdout.readline()))

@@ -3,7 +3,6 @@
 import json
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from click.testing import CliRunner
 from aisrv import digits
 from aisrv.cli.main import main
 from tests.support.dask_cluster import descendants_of, free_port
-from tests.support.programs import AISRV, need_package, run_process
+from tests.support.programs import AISRV, Started, need_package, run_process, start_process
 
 need_package("distributed", "distributed>=2024.8")
 
@@ -24,15 +23,9 @@ LONG = "it starts clusters; one with one worker does every day"
 
 
 @contextmanager
-def fleet(workers: int) -> Iterator[tuple["subprocess.Popen[str]", str, str]]:
+def fleet(workers: int) -> Iterator[tuple[Started, str, str]]:
     """Run a cluster: its process, the scheduler's address, and that of the dashboard."""
-    process = subprocess.Popen(
-        [*AISRV, "fleet", "up", str(workers), "--port", "0", "--dashboard-port", str(free_port())],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start_process([*AISRV, "fleet", "up", workers, "--port", "0", "--dashboard-port", free_port()])
     try:
         assert process.stdout is not None
         line = process.stdout.readline()

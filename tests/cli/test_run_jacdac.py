@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from aisrv.protocol.jacdac.frame import Frame, ServicePacket, multicast_frame
+from tests.support.programs import AISRV, start_process
 
 
 @contextmanager
 def running(*options: str) -> Iterator[str]:
     """Run a device; yields its ready line."""
-    command = [sys.executable, "-m", "aisrv", "run", "--port", "0", "--until-eof", *options]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = [*AISRV, "run", "--port", "0", "--until-eof", *options]
+    with start_process(command, writes=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from aisrv import digits
 from aisrv.cli.main import main
-from tests.support.programs import AISRV, run_process
+from tests.support.programs import AISRV, run_process, start_process
 from tests.support.trace_processor import TraceProcessor, trace_processor
 
 __all__ = ["trace_processor"]
@@ -95,7 +94,7 @@ def test_with_device_time_an_inference_takes_what_is_predicted(tmp_path: Path) -
 
 def test_ctrl_c_leaves_a_ring_that_can_be_read(tmp_path: Path) -> None:
     words = ("run", "--port", "0", "--trace", "ring", "--trace-ring", "64K")
-    with subprocess.Popen([*AISRV, *words], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
+    with start_process([*AISRV, *words], cwd=tmp_path) as running:
         assert running.stdout is not None
         assert running.stdout.readline().startswith("aisrv: ready at")
         running.send_signal(signal.SIGINT)
@@ -107,7 +106,7 @@ def test_ctrl_c_leaves_a_ring_that_can_be_read(tmp_path: Path) -> None:
 
 def test_a_process_that_is_killed_leaves_what_it_did(tmp_path: Path) -> None:
     words = ("run", "--port", "0", "--trace", "t")
-    with subprocess.Popen([*AISRV, *words], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
+    with start_process([*AISRV, *words], cwd=tmp_path) as running:
         assert running.stdout is not None
         assert running.stdout.readline().startswith("aisrv: ready at")
         while not (tmp_path / "t").stat().st_size:

@@ -2,7 +2,6 @@
 
 import logging
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from aisrv.xcore.lock import Lock
 from aisrv.xcore.node import open_node
 from aisrv.xcore.select import select
 from aisrv.xcore.traps import ecall
+from tests.support.programs import start_process
 from tests.support.simulation import settle, simulated
 
 HERE = "tests.device.test_device_deadlock"
@@ -200,9 +200,7 @@ def test_sigquit_prints_the_report(tmp_path: Path) -> None:
         f'[[tasks]]\nname = "right"\ntask = "{HERE}:wait_for_a_word"\n'
     )
     arguments = ["run", "--port", "0", "--board", str(tmp_path / "board.toml")]
-    with subprocess.Popen(
-        [sys.executable, "-m", "aisrv", *arguments], stdout=-1, stderr=-1, text=True
-    ) as process:
+    with start_process([sys.executable, "-m", "aisrv", *arguments]) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()

@@ -2,7 +2,6 @@
 
 import logging
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from aisrv.xcore.channel import chan_out_word
 from aisrv.xcore.node import open_node
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.traps import Trap, ecall
+from tests.support.programs import Started, start_process
 
 FAULTY = TaskSpec("faulty", "tests.device.test_device_traps:output_to_nobody", tile=1)
 MESSAGE = "LINK_ERROR (1): output on chanend 0x80010502, which has no destination"
@@ -107,9 +107,9 @@ def _board(folder: Path) -> Path:
     return board
 
 
-def _command(folder: Path, *options: str) -> subprocess.Popen[str]:
+def _command(folder: Path, *options: str) -> Started:
     arguments = ["run", "--port", "0", "--board", str(_board(folder)), *options]
-    return subprocess.Popen([sys.executable, "-m", "aisrv", *arguments], stdout=-1, stderr=-1, text=True)
+    return start_process([sys.executable, "-m", "aisrv", *arguments])
 
 
 def test_run_logs_the_trap_and_goes_on(tmp_path: Path) -> None:

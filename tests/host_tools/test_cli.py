@@ -3,7 +3,6 @@
 import json
 import signal
 import socket
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -24,7 +23,7 @@ from host_tools.transports.usb import UsbTransport
 from tests.support.command_calls import CommandCalls
 from tests.support.memory_device import INFER_ERR, Backend, Device, Engine
 from tests.support.memory_scheme import add_memory_scheme
-from tests.support.programs import run_process
+from tests.support.programs import run_process, start_process
 
 MODEL = b"\0\0\0\0TFL3" + bytes(24)
 OPERATORS = ["CONV_2D", "MAX_POOL_2D", "CONV_2D", "MAX_POOL_2D", "FULLY_CONNECTED", "SOFTMAX"]
@@ -615,12 +614,8 @@ def test_ctrl_c_ends_with_130(json_option: str | None) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"usbip:127.0.0.1:{server.getsockname()[1]}"
         server.settimeout(60)
-        with subprocess.Popen(
-            [*PROGRAM, "--device", address, "info", *filter(None, [json_option])],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
+        words = ["--device", address, "info", *filter(None, [json_option])]
+        with start_process([*PROGRAM, *words]) as process:
             peer, _ = server.accept()  # it is connected, and waits for an answer that never comes
             assert peer.recv(8)
             process.send_signal(signal.SIGINT)

@@ -1,7 +1,6 @@
 """The examples, as a reader runs them."""
 
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +17,7 @@ from host_tools.client import AiServer
 from phy.local import LocalError
 from tests.support import networks
 from tests.support.paths import ROOT
-from tests.support.programs import AISRV, default_engine_line, next_command_line, run_process
+from tests.support.programs import AISRV, default_engine_line, next_command_line, run_process, start_process
 
 EXAMPLES = ROOT / "examples"
 MODEL = digits.model_bytes()
@@ -109,14 +108,8 @@ READINGS = ["director: '42 7'", "director: '  3 '", "director: '    '", "directo
 
 
 def test_tasks_of_a_board_file_run_beside_a_host(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [*AISRV, "run", "--port", "0", "--until-eof", "--board", BOARD],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    ) as device:
+    command = [*AISRV, "run", "--port", "0", "--until-eof", "--board", BOARD]
+    with start_process(command, writes=True, cwd=tmp_path) as device:
         assert device.stdout is not None
         lines = [device.stdout.readline().rstrip("\n") for _ in range(1 + len(READINGS))]
         (ready,) = (line for line in lines if line.startswith("aisrv: ready at "))

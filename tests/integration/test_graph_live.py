@@ -3,7 +3,6 @@
 import json
 import runpy
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from aisrv import digits
 from tests.support.graphs import golden_audio, write_wav
 from tests.support.paths import ROOT
-from tests.support.programs import AISRV
+from tests.support.programs import AISRV, start_process
 
 
 @pytest.fixture
@@ -41,9 +40,7 @@ def test_a_board_with_a_graph_runs_live(
 ) -> None:
     command = [*AISRV, "run", "--board", board, "--model", model, "--port", "0", "--json", "--until-eof"]
     graph: dict[str, Any] | None = None
-    with subprocess.Popen(
-        command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with start_process(command, writes=True, cwd=folder) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline().startswith("aisrv: ready at usbip:")

@@ -1,6 +1,5 @@
 """The examples on pins, as a reader runs them, and the guide that shows what they print."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from aisrv.inference.process.inline import inline
 from phy.pins.i2c_target import I2cTarget
 from tests.support.paths import ROOT
 from tests.support.pin_bench import sigrok
-from tests.support.programs import AISRV, run_process
+from tests.support.programs import AISRV, run_process, start_process
 from tests.support.simulation import simulated
 
 EXAMPLES = ROOT / "examples/pins"
@@ -27,14 +26,8 @@ def test_the_guide_shows_what_the_sensor_s_task_prints() -> None:
 
 
 def test_a_task_reads_a_sensor_over_i2c_on_a_live_clock(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [*AISRV, "run", "--port", "0", "--until-eof", "--board", EXAMPLES / "sensor.toml"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    ) as device:
+    command = [*AISRV, "run", "--port", "0", "--until-eof", "--board", EXAMPLES / "sensor.toml"]
+    with start_process(command, writes=True, cwd=tmp_path) as device:
         assert device.stdout is not None
         lines = [device.stdout.readline().rstrip("\n") for _ in range(1 + len(LINES))]
         _, errors = device.communicate(timeout=30)

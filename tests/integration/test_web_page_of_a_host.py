@@ -1,7 +1,6 @@
 """The page of `aisrv-host web` in a real browser: what a host knows, and controls that reach the device."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from aisrv.attach.background import BackgroundDevice
 from aisrv.board import Board, SensorSpec
 from aisrv.device.device import Device
 from tests.support.chromium import axe, browser, violations
-from tests.support.programs import HOST
+from tests.support.programs import HOST, start_process
 
 __all__ = ["axe", "browser"]
 pytestmark = pytest.mark.long("it starts Chromium, as test_web_page.py does every day")
@@ -49,9 +48,7 @@ class Shown:
 def shown(browser: Browser) -> Iterator[Shown]:
     with BackgroundDevice(Board(sensor=SensorSpec(1, "pattern:bars"))) as device:
         command = [*HOST, "--device", f"usbip:{device.usbip_address}", "web", "0"]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
-        ) as process:
+        with start_process(command) as process:
             try:
                 assert process.stderr is not None
                 found = re.search(r"open (\S+)", process.stderr.readline())

@@ -2,7 +2,6 @@
 
 import logging
 import signal
-import subprocess
 import textwrap
 import time
 from collections.abc import AsyncIterator
@@ -30,7 +29,7 @@ from host_tools.transports.usbip.connection import Connection
 from phy.local import aisrv_local_acquire_single
 from phy.spi.bus import SpiBus, SpiTransfer
 from phy.usb.urb import TransferStatus
-from tests.support.programs import AISRV
+from tests.support.programs import AISRV, Started, start_process
 
 FAULTY = TaskSpec("faulty", "tests.listeners.test_failures:fail_when_told", tile=1)
 
@@ -283,13 +282,13 @@ def _command(folder: Path, *options: str) -> list[str]:
     return [*AISRV, "run", "--port", "0", "--board", str(board), *devices, *options]
 
 
-def _address(process: "subprocess.Popen[str]") -> str:
+def _address(process: Started) -> str:
     assert process.stdout is not None
     return process.stdout.readline().removeprefix("aisrv: ready at ").split(",")[0].strip()
 
 
 def test_error_in_a_task_halts_its_core_and_every_device_serves_on(tmp_path: Path) -> None:
-    with subprocess.Popen(_command(tmp_path), stdout=-1, stderr=-1, text=True) as process:
+    with start_process(_command(tmp_path)) as process:
         address = _address(process)
         (tmp_path / "told").touch()
         assert process.stderr is not None
@@ -309,9 +308,7 @@ def test_error_in_a_task_halts_its_core_and_every_device_serves_on(tmp_path: Pat
 
 
 def test_error_in_a_task_ends_its_device_with_on_trap_stop(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        _command(tmp_path, "--on-trap", "stop"), stdout=-1, stderr=-1, text=True
-    ) as process:
+    with start_process(_command(tmp_path, "--on-trap", "stop")) as process:
         address = _address(process)
         (tmp_path / "told").touch()
         deadline = time.monotonic() + 30

@@ -74,6 +74,8 @@ def main() -> None:
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
+    if request["finds_folder"]:
+        sys.path.insert(0, request["folder"])
     sys.argv[1:] = request["words"]
     runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
 

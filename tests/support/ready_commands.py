@@ -50,9 +50,10 @@ class ReadyCommands:
         writes: bool = False,
     ) -> "ForkedCommand":
         """Start a command of Python; `writes` gives it a pipe to read from."""
-        _, _, _, module, *words = command
+        module, *words = command[command.index("-m") + 1 :]
         request = {
             "module": module,
+            "finds_folder": command[1] != "-P",
             "words": words,
             "folder": str(folder or Path.cwd()),
             "environment": dict(environment),
@@ -180,11 +181,10 @@ def ready_commands() -> ReadyCommands:
 
 def is_command(command: Sequence[str]) -> bool:
     """Whether a program is a command of this project in this Python."""
-    return (
-        sys.platform == "linux"
-        and list(command[:3]) == [sys.executable, "-P", "-m"]
-        and command[3:4] != []
-        and command[3] in MODULES
+    return sys.platform == "linux" and any(
+        list(command[: len(words)]) == words
+        for module in MODULES
+        for words in ([sys.executable, "-P", "-m", module], [sys.executable, "-m", module])
     )
 
 

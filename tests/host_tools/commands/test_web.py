@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ from wsproto.events import Request as WsRequest
 
 from aisrv.attach.background import BackgroundDevice
 from host_tools.client import AiServer
-from tests.support.programs import HOST, TIMEOUT, run_process
+from tests.support.programs import HOST, TIMEOUT, Started, run_process, start_process
 
 TOKEN = "t" * 32
 
@@ -33,15 +32,9 @@ def device() -> Iterator[str]:
 
 
 @contextmanager
-def serving(*words: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
+def serving(*words: str) -> Iterator[tuple[Started, str]]:
     """Run the command: its process, and its first line."""
-    process = subprocess.Popen(
-        [*HOST, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-    )
+    process = start_process([*HOST, *words])
     try:
         assert process.stdout is not None
         yield process, process.stdout.readline()

@@ -1,8 +1,6 @@
 """Jacdac's own clients against a device: jacdac-ts by TCP, WebSocket and serial port, jacdac-python."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from aisrv.protocol.jacdac.service_tables import CONTROL, MODEL_RUNNER, PROTOCOL
 from tests.support import networks
 from tests.support.amounts import some
 from tests.support.jacdac_node import NodeClients, run_python_client
+from tests.support.programs import AISRV, start_process
 
 MODEL = digits.model_bytes()
 IMAGES = [image for image, _ in digits.test_images()[:3]]
@@ -37,9 +36,9 @@ class Places:
 @contextmanager
 def served(*options: str) -> Iterator[list[str]]:
     """Run a device; yields the addresses of its ready line, those of USB first."""
-    command = [sys.executable, "-m", "aisrv", "run", "--until-eof", "--port", "0", *options]
+    command = [*AISRV, "run", "--until-eof", "--port", "0", *options]
     command += ["--jacdac-port", "0", "--jacdac-websocket-port", "0"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with start_process(command, writes=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         line = process.stdout.readline().strip()

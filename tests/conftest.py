@@ -18,7 +18,7 @@ settings.register_profile(
     "repeatable",
     derandomize=True,
     deadline=None,
-    max_examples=amounts.in_ci(100, every_day=40),
+    max_examples=amounts.in_ci(100, every_day=20),
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")

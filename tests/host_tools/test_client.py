@@ -26,6 +26,7 @@ from host_tools.errors import (
 )
 from host_tools.transports.usb import UsbTransport
 from tests.support import networks, relocatable
+from tests.support.amounts import in_ci
 from tests.support.memory_device import BAD_CMD, INFER_ERR, MODEL_ERR, NO_MODEL, Backend, Device, Engine
 
 MODEL = networks.adding_network()
@@ -513,7 +514,7 @@ COMMANDS = st.sampled_from(
 )
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(derandomize=True, max_examples=in_ci(60, every_day=20), deadline=None)
 @given(st.lists(COMMANDS, max_size=12), st.sampled_from(list(Dialect)))
 def test_no_sequence_of_commands_loses_the_step(calls: list[object], dialect: Dialect) -> None:
     device = Device()

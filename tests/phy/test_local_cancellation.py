@@ -21,10 +21,13 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.trace import Tracer
 from phy import local
 from tests.support import networks
+from tests.support.amounts import in_ci
 from tests.support.simulation import simulated
 
 POINTS: Final = 200
 """Turns of the scheduler after which a call is cancelled: 0 to this, or up to the first that is too late."""
+STEP: Final = in_ci(1, every_day=3)
+"""Of these points each one is tried, or every third one."""
 MODEL: Final = digits.model_bytes()
 IMAGE: Final = digits.test_images()[0].image
 LARGE: Final = networks.adding_network(1, 1, AT_ONCE + 4099)
@@ -189,7 +192,7 @@ async def after_runs_of_tokens(call: Call, opened: Device, runs: int) -> bool:
 
 
 TRIALS: Final = (after_turns, after_turns_of_a_busy_engine, after_runs_of_tokens)
-LEAST: Final = 20
+LEAST: Final = 20 // STEP
 """As often each call is cancelled at least. One that is answered at once has no turn to be cancelled in."""
 
 
@@ -202,7 +205,7 @@ async def test_a_call_that_is_cancelled_anywhere_leaves_the_engine_to_its_client
         mine, other = opened.local[0], ends[0]
         for trial in TRIALS:
             await local.aisrv_local_load_model(mine, LARGE if "_large" in name else MODEL)
-            for point in range(POINTS):
+            for point in range(0, POINTS, STEP):
                 if not await trial(call, opened, point):
                     break
                 cancelled += 1

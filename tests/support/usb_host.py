@@ -1,6 +1,7 @@
 """The host's end of the endpoints, request by request, and an independent model of what crosses the bus."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import InEndpoint, OutEndpoint, Packets
@@ -11,6 +12,7 @@ SIZES = (0, 1, 3, 4, 511, 512, 513, 1024, 1025)
 PACKET = 512
 
 
+@cache
 def pattern(length: int) -> bytes:
     """Bytes of which no two packets are alike."""
     return bytes((i * 7 + i // 256 * 13 + 1) & 0xFF for i in range(length))

@@ -12,6 +12,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
+from aisrv.attach.preload import root_hub
 from aisrv.attach.preload.root_hub import MOST_DEVICES, TRIES, RootHub
 from aisrv.attach.preload.tree import PreloadTree
 from aisrv.attach.preload.usbfs_node import UsbfsNode
@@ -131,9 +132,16 @@ async def test_who_opens_a_device_late_has_one_that_is_gone(tmp_path: Path) -> N
             await found.open(2)
 
 
-async def test_numbers_are_used_again_late(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "most",
+    [9, pytest.param(MOST_DEVICES, marks=pytest.mark.long("the whole bus; a small one does every day"))],
+)
+async def test_numbers_are_used_again_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(root_hub, "MOST_DEVICES", most)
     async with plugged(tmp_path, 2) as found:
-        for number in range(4, MOST_DEVICES + 2):
+        for number in range(4, most + 2):
             await found.cycle()
             assert found.hub.nodes[0].device_number == number
         await found.cycle()

@@ -11,6 +11,7 @@ from aisrv.protocol.commands import Spi, commands_of
 from aisrv.protocol.engine_channel import MODEL_CHANGED
 from aisrv.xcore.tokens import Control
 from tests.support import spi_master as spi
+from tests.support.amounts import in_ci
 from tests.support.scripted_engine import Recorded
 from tests.support.spi_master import SpiDevice, spi_device
 from tests.support.usb_host import pattern
@@ -167,7 +168,7 @@ async def clock(device: SpiDevice, mosi: bytes, cuts: list[int], messages: bool)
     return b"".join(await device.bus.message(transfers))
 
 
-@settings(max_examples=60)
+@settings(max_examples=in_ci(60, every_day=20))
 @given(STEPS)
 def test_random_transactions(steps: list[tuple[object, ...]]) -> None:
     trio.run(follow, steps)

@@ -228,12 +228,13 @@ async def given_up_then_reset(device: ScriptedDevice, requests: Requests) -> Non
     await device.host.plug_in()
 
 
+ANOTHER_RESET = pytest.mark.long("SET_CONFIGURATION and a reset of the bus end each stage every day")
 RECOVERIES = [
     set_configuration,
     bus_reset,
-    bus_reset_twice,
-    unplugged_and_plugged_in_later,
-    given_up_then_reset,
+    pytest.param(bus_reset_twice, marks=ANOTHER_RESET),
+    pytest.param(unplugged_and_plugged_in_later, marks=ANOTHER_RESET),
+    pytest.param(given_up_then_reset, marks=ANOTHER_RESET),
 ]
 
 

@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from phy.usb.urb import TransferStatus
 from phy.usb.xud import InEndpoint, OutEndpoint, Packets, UsbReset
+from tests.support.amounts import in_ci
 from tests.support.usb_host import SIZES, In, Out, packets_of, pattern, received, wire
 
 OKAY, STALL = TransferStatus.OKAY, TransferStatus.STALL
@@ -174,7 +175,7 @@ REQUESTS = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=in_ci(150, every_day=40))
 @given(
     requests=REQUESTS,
     cuts=st.lists(st.integers(1, 700), max_size=12),
@@ -354,7 +355,7 @@ TRANSFERS = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=in_ci(150, every_day=40))
 @given(
     transfers=TRANSFERS,
     lengths=st.lists(

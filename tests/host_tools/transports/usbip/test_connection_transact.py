@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from aisrv.protocol.usb_descriptors import SetupPacket
 from aisrv.protocol.usbip import Submit, SubmitReply, UnlinkReply, UrbStatus
 from host_tools.errors import TransferError, TransferStall, TransferTimeout
+from tests.support.amounts import in_ci
 from tests.support.usbip_peers import DEADLINE, Peer, connected
 
 SIZES = [0, 1, 3, 4, 511, 512, 513, 1024]
@@ -34,7 +35,7 @@ def replies_of(requests: list[Submit], data: bytes) -> bytes:
     answer=st.sampled_from(SIZES),
     cuts=st.lists(st.integers(0, 1500), max_size=4),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=in_ci(60, every_day=20), deadline=None)
 def test_exchange_whose_answers_come_in_pieces(outs: list[int], answer: int, cuts: list[int]) -> None:
     data = bytes(i % 251 for i in range(answer))
     seen: list[bytes] = []

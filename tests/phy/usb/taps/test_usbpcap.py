@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from phy.usb.taps.capture_reader import CaptureError, read_capture
 from phy.usb.taps.usbmon import EventType, TransferType, UsbmonEvent
 from phy.usb.taps.usbpcap import ROOM_UNKNOWN
+from tests.support.amounts import in_ci
 from tests.support.programs import missing, run_process
 from tests.support.usbpcap_files import packet, usbpcap_file
 
@@ -139,7 +140,7 @@ def test_lengths_that_the_packet_does_not_have_are_told_but_not_believed() -> No
 
 
 @given(st.lists(st.binary(max_size=60), max_size=5))
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=in_ci(300, every_day=60), deadline=None)
 def test_any_packets_are_read_or_refused(packets: list[bytes]) -> None:
     with suppress(CaptureError):
         assert len(read(*packets)) <= len(packets)
@@ -156,7 +157,7 @@ def test_any_packets_are_read_or_refused(packets: list[bytes]) -> None:
         max_size=8,
     )
 )
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(derandomize=True, max_examples=in_ci(200, every_day=50), deadline=None)
 def test_bulk_packets_come_back(packets: list[tuple[int, int, bytes, bool]]) -> None:
     events = read(*(packet(irp, endpoint, data, done=done) for irp, endpoint, data, done in packets))
     assert [(each.urb, each.endpoint, each.event is EventType.COMPLETE) for each in events] == [

@@ -3,6 +3,7 @@
 Source: "Firmware in C on the substrate", sections Memory, and Sources and headers.
 """
 
+import functools
 import hashlib
 import os
 import re
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -18,7 +20,7 @@ from msgspec import Struct
 
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.inline_assembly import assembler_options, has_assembly
-from aisrv.firmware.records import header
+from aisrv.firmware.symbols import defined_in
 from aisrv.firmware.word_size import check_32_bits, word_size_options
 from aisrv.values.cache_folder import cache_folder
 from aisrv.values.regular_file import read_regular
@@ -193,17 +195,19 @@ def runtime(compiler: str, functions: Sequence[str] = (), bits: int = 64) -> lis
 
     `functions` are what a board starts; none where the program has a main.
     """
+    from aisrv.firmware.records import header  # it loads Trio, which a call of the compiler alone needs not
+
     contents = [path.read_bytes() for path in sorted(HERE.rglob("*")) if path.is_file()]
     size = word_size_options(bits)
     options = ("-std=gnu11", "-D_GNU_SOURCE", *CFLAGS, *size, f"-I{HERE}", "-O2", "-fno-stack-protector")
-    said = "\0".join((_run(compiler, "--version"), compiler, header(), *options, *_RUNTIME_CODE))
+    said = "\0".join((_version(compiler), compiler, header(), *options, *_RUNTIME_CODE))
     kept = cache() / hashlib.sha256(b"\0".join((said.encode(), *contents))).hexdigest()[:32]
     table = _table(functions)
     tasks = f"tasks-{hashlib.sha256(table.encode()).hexdigest()[:32]}.c"  # all boards share the others
     objects = [kept / Path(name).with_suffix(".o") for name in (*RUNTIME, tasks)]
     if all(each.is_file() for each in objects):
         return list(map(str, objects))
-    with tempfile.TemporaryDirectory(prefix="aisrv-firmware-") as folder:
+    with _alone(kept), tempfile.TemporaryDirectory(prefix="aisrv-firmware-") as folder:
         work = Path(folder)
         (work / "verbs.h").write_text(header())
         (work / tasks).write_text(table)
@@ -211,23 +215,36 @@ def runtime(compiler: str, functions: Sequence[str] = (), bits: int = 64) -> lis
         for source, output in zip(sources, objects, strict=True):
             if not output.is_file():
                 _run(compiler, *options, f"-I{work}", str(source), "-c", "-o", str(work / output.name))
-                _run(_binutils("objcopy"), *_RUNTIME_CODE, str(work / output.name))
+                _run(_objcopy(), *_RUNTIME_CODE, str(work / output.name))
                 _keep(work / output.name, output)
     return list(map(str, objects))
 
 
+@contextmanager
+def _alone(kept: Path) -> Iterator[None]:
+    """Have one process compile the runtime while others that want it wait."""
+    import fcntl  # not on Windows, where no program of a tile runs
+
+    kept.mkdir(parents=True, exist_ok=True)
+    with (kept / "lock").open("w") as lock:
+        with suppress(OSError):  # some file systems have no locks: there each compiles it
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def mains(program: Path) -> dict[str, int]:
-    """Return which of main, main_tile0 and main_tile1 a program has, with their numbers in its table."""
-    symbols = {
-        line.split()[-1] for line in _run(_binutils("nm"), "--defined-only", str(program)).splitlines()
-    }
-    return {name: number for number, name in enumerate(MAINS) if name in symbols}
+    """Return which of main, main_tile0 and main_tile1 a program has, with their numbers in its table.
+
+    Raises FirmwareError for a file that is no program.
+    """
+    defined = defined_in(program, MAINS)
+    return {name: number for number, name in enumerate(MAINS) if name in defined}
 
 
-def _binutils(name: str) -> str:
-    """Return a tool of binutils. Raises FirmwareError."""
-    if (tool := shutil.which(name)) is None:
-        raise FirmwareError(f"{name} is not found: install binutils, which belongs to the compiler")
+def _objcopy() -> str:
+    """Return `objcopy`. Raises FirmwareError."""
+    if (tool := shutil.which("objcopy")) is None:
+        raise FirmwareError("objcopy is not found: install binutils, which belongs to the compiler")
     return tool
 
 
@@ -280,8 +297,13 @@ def _key(compiler: str, program: Program, texts: Sequence[str]) -> str:
     options = [option for unit in program.units for option in unit.options]
     options += [hashlib.sha256(read_regular(library)).hexdigest() for library in program.libraries]
     options += word_size_options(program.bits)
-    parts = (_run(compiler, "--version"), compiler, *CFLAGS, *LDFLAGS, *program.sanitize, *options, *texts)
+    parts = (_version(compiler), compiler, *CFLAGS, *LDFLAGS, *program.sanitize, *options, *texts)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _version(compiler: str) -> str:
+    return _run(compiler, "--version")
 
 
 def _run(*command: str) -> str:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
@@ -48,7 +49,7 @@ PROGRAM = """
         volatile int zero = 0, least = INT_MIN;
         (void)zero, (void)least;
         (void)deep;
-        FAULT;
+        switch (atoi(getenv("FAULT"))) { FAULTS }
     }
     DECLARE_JOB(sends, (chanend_t));
     void sends(chanend_t c) { delay_ticks(100); for (int i = 0; i < 50; i++) chan_out_word(c, i); }
@@ -135,12 +136,30 @@ def children_of(pid: int) -> set[int]:
 
 GNU = ("-D_GNU_SOURCE",)
 """Declares what glibc has beyond C, before any header is read."""
+OTHERS = ("for (;;) {}", "kill(getpid(), SIGKILL)")
+LOST = ("char *volatile p = malloc(9); free(p); free(p)", "abort()")
+"""Faults that end the program of a tile."""
+FAULTS = (*HALTED, *CALLS, *LOST, *OTHERS)
+FaultyRun = Callable[..., int]
 
 
-def told_of(folder: Path, fault: str, caplog: pytest.LogCaptureFixture, bits: int = 64) -> str:
-    """Run a program with a fault in its first core; return what is told of that core's trap."""
+@pytest.fixture
+def run_faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FaultyRun:
+    """Return what runs a program with a fault in its first core: one program, told which it is."""
+    cases = " ".join(f"case {number}: {{ {fault}; }} break;" for number, fault in enumerate(FAULTS))
+    text = PROGRAM.replace("FAULTS", cases)
+
+    def run(fault: str, settings: RunSettings | None = None, bits: int = 64) -> int:
+        monkeypatch.setenv("FAULT", str(FAULTS.index(fault)))
+        return run_c(tmp_path, text, settings, options=GNU, bits=bits)
+
+    return run
+
+
+def told_of(run_faulty: FaultyRun, fault: str, caplog: pytest.LogCaptureFixture, bits: int = 64) -> str:
+    """Run the program with a fault in its first core; return what is told of that core's trap."""
     before = children_of(os.getpid())
-    assert run_c(folder, PROGRAM.replace("FAULT", fault), options=GNU, bits=bits) == TRAPPED
+    assert run_faulty(fault, bits=bits) == TRAPPED
     assert children_of(os.getpid()) <= before
     (record,) = caplog.records
     told = re.fullmatch(
@@ -157,13 +176,13 @@ IN_BAD = "in bad at program.c:20, called by main at program.c:33"
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("fault", HALTED)
 def test_a_fault_halts_its_core_alone(
-    tmp_path: Path,
+    run_faulty: FaultyRun,
     fault: str,
     bits: int,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    told = told_of(tmp_path, fault, caplog, bits)
+    told = told_of(run_faulty, fault, caplog, bits)
     place = (
         "in deep at program.c:13, called by deep at program.c:14, 23 times" if fault == "deep(0)" else IN_BAD
     )
@@ -173,35 +192,30 @@ def test_a_fault_halts_its_core_alone(
 
 @pytest.mark.parametrize("call", CALLS)
 def test_no_other_process_or_thread_begins(
-    tmp_path: Path, call: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    run_faulty: FaultyRun, call: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     name = call.partition("(")[0]
     reason = f"ILLEGAL_INSTRUCTION (3): {name}() is not there on a tile, {IN_BAD}"
-    assert told_of(tmp_path, call, caplog) == reason
+    assert told_of(run_faulty, call, caplog) == reason
     assert capfd.readouterr().out == "sum 1225\n"
-
-
-PLACE = f"abort, {IN_BAD}"
-LOST = {
-    "char *volatile p = malloc(9); free(p); free(p)": PLACE,
-    "abort()": PLACE,
-}
 
 
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("fault", LOST)
 def test_a_fault_of_the_heap_halts_the_tile(
-    tmp_path: Path, fault: str, bits: int, caplog: pytest.LogCaptureFixture
+    run_faulty: FaultyRun, fault: str, bits: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert run_c(tmp_path, PROGRAM.replace("FAULT", fault), options=GNU, bits=bits) == TRAPPED
+    assert run_faulty(fault, bits=bits) == TRAPPED
     messages = sorted(record.getMessage() for record in caplog.records)
     assert [message[: len("tile 0 core 0")] for message in messages] == [f"tile 0 core {n}" for n in range(3)]
-    assert f"ECALL (8): {LOST[fault]}" in messages[0]
-    assert all(f"lost with its tile: {LOST[fault]}" in message for message in messages[1:])
+    assert f"ECALL (8): abort, {IN_BAD}" in messages[0]
+    assert all(f"lost with its tile: abort, {IN_BAD}" in message for message in messages[1:])
 
 
-def test_a_program_that_is_killed_halts_the_tile(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert run_c(tmp_path, PROGRAM.replace("FAULT", "kill(getpid(), SIGKILL)"), options=GNU) == TRAPPED
+def test_a_program_that_is_killed_halts_the_tile(
+    run_faulty: FaultyRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert run_faulty("kill(getpid(), SIGKILL)") == TRAPPED
     assert len(caplog.records) == 3
     for record in caplog.records:
         assert (
@@ -223,18 +237,17 @@ def test_a_program_that_writes_over_the_runtime_is_lost(
 
 @pytest.mark.parametrize("bits", BITS)
 def test_an_endless_loop_is_reported_again_and_again(
-    tmp_path: Path, bits: int, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    run_faulty: FaultyRun, bits: int, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    text = PROGRAM.replace("FAULT", "for (;;) {}")
-    processes = {0: ProcessSettings(cpu_limit=1, cpu_limit_halts=True)}
-    assert run_c(tmp_path, text, RunSettings(processes=processes), options=GNU, bits=bits) == TRAPPED
+    processes = {0: ProcessSettings(cpu_limit=0.1, cpu_limit_halts=True)}
+    assert run_faulty("for (;;) {}", RunSettings(processes=processes), bits) == TRAPPED
     first, second = (record.getMessage() for record in caplog.records)
-    assert first == f"tile 0 core 0 (main): 1 s of CPU time without a verb, {IN_BAD}"
+    assert first == f"tile 0 core 0 (main): 0.1 s of CPU time without a verb, {IN_BAD}"
     assert f"ECALL (8): no verb within the limit of CPU time, {IN_BAD}; the core is halted" in second
     assert capfd.readouterr().out == "sum 1225\n"
 
 
-@pytest.mark.parametrize("bits", [64, 32])
+@pytest.mark.parametrize("bits", BITS)
 def test_a_trap_names_the_frames(tmp_path: Path, bits: int) -> None:
     text = """
         __attribute__((noinline)) void inner(int *p) { *p = 1; }

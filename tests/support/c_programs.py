@@ -37,6 +37,9 @@ BITS = (64, pytest.param(32, marks=pytest.mark.long))
 """Sizes of pointers that tests run programs with; 32 not every day."""
 
 
+_COMPILED: dict[tuple[object, ...], Path] = {}
+
+
 def need_compiler(name: str = "gcc") -> str:
     """Return a compiler of C; skip the test without it."""
     return shutil.which(name) or missing(f"{name} is not installed; .ci/packages does that")
@@ -58,13 +61,18 @@ def compiled(
     options: Sequence[str] = (),
     bits: int = 64,
 ) -> Path:
-    """Compile a program; its lines are numbered from its own first one."""
-    source = folder / "program.c"
-    source.write_text(f'{HEADERS}\n#line 1 "{source}"\n{dedent(text).lstrip()}')
+    """Compile a program, once for all tests of a process; its lines are numbered from its own first one."""
     path = need_compiler(compiler)
     if bits == 32:
         need_32_bits(path)
-    return build(Program((Unit((source,), options=tuple(options)),), bits=bits), path)
+    said = (text, path, tuple(options), bits, os.environ.get("XDG_CACHE_HOME"))
+    program = _COMPILED.get(said)
+    if program is None:
+        source = folder / "program.c"
+        source.write_text(f'{HEADERS}\n#line 1 "{source}"\n{dedent(text).lstrip()}')
+        program = build(Program((Unit((source,), options=tuple(options)),), bits=bits), path)
+        _COMPILED[said] = program
+    return program
 
 
 def run_c(

@@ -25,7 +25,7 @@ from aisrv.xcore.core import current_core
 from aisrv.xcore.node import open_node
 from aisrv.xcore.timed_classes import TIMED
 from aisrv.xcore.traps import Trap
-from tests.support.c_programs import BITS, compiled, need_compiler, run_c
+from tests.support.c_programs import BITS, CASE, compiled, need_compiler, one_of, run_c
 from tests.support.device_time import on_virtual_time
 from tests.support.past_timeline import Scheduled
 
@@ -49,7 +49,7 @@ PROGRAM = """
         volatile int zero = 0, least = INT_MIN;
         (void)zero, (void)least;
         (void)deep;
-        switch (atoi(getenv("FAULT"))) { FAULTS }
+        FAULT;
     }
     DECLARE_JOB(sends, (chanend_t));
     void sends(chanend_t c) { delay_ticks(100); for (int i = 0; i < 50; i++) chan_out_word(c, i); }
@@ -146,11 +146,10 @@ FaultyRun = Callable[..., int]
 @pytest.fixture
 def run_faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FaultyRun:
     """Return what runs a program with a fault in its first core: one program, told which it is."""
-    cases = " ".join(f"case {number}: {{ {fault}; }} break;" for number, fault in enumerate(FAULTS))
-    text = PROGRAM.replace("FAULTS", cases)
+    text = PROGRAM.replace("FAULT", one_of(FAULTS))
 
     def run(fault: str, settings: RunSettings | None = None, bits: int = 64) -> int:
-        monkeypatch.setenv("FAULT", str(FAULTS.index(fault)))
+        monkeypatch.setenv(CASE, str(FAULTS.index(fault)))
         return run_c(tmp_path, text, settings, options=GNU, bits=bits)
 
     return run

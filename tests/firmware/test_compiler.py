@@ -21,7 +21,7 @@ from aisrv.firmware.compiler import (
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.whole_program import RunSettings, run_whole_programs
 from aisrv.firmware.word_size import word_size_options
-from tests.support.c_programs import BITS, compiled, need_32_bits, need_compiler, run_c
+from tests.support.c_programs import compiled, need_32_bits, need_compiler, run_c
 
 
 def program(folder: Path, text: str, name: str = "main.c") -> Program:
@@ -150,9 +150,20 @@ def test_a_char_has_no_sign(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     assert capfd.readouterr().out == "0xff\n"
 
 
-@pytest.mark.parametrize("bits", BITS)
-@pytest.mark.parametrize("name", ["gcc", "clang"])
-def test_the_runtime_has_no_warnings(name: str, bits: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "bits", "level"),
+    [
+        ("gcc", 64, ("-fsyntax-only",)),
+        *(
+            pytest.param(
+                name, bits, ("-O2",), marks=pytest.mark.long("the whole runtime, compiled once more")
+            )
+            for name in ("gcc", "clang")
+            for bits in (64, 32)
+        ),
+    ],
+)
+def test_the_runtime_has_no_warnings(name: str, bits: int, level: tuple[str, ...], tmp_path: Path) -> None:
     from aisrv.firmware.records import header
 
     if bits == 32:
@@ -167,7 +178,7 @@ def test_the_runtime_has_no_warnings(name: str, bits: int, tmp_path: Path) -> No
         f"-I{tmp_path}",
         "-Wall",
         "-Wextra",
-        "-O2",
+        *level,
     )
     for source in RUNTIME:
         done = subprocess.run(

@@ -51,7 +51,7 @@ def _halting(seconds: float) -> RunSettings:
     return RunSettings({0: ProcessSettings(cpu_limit=seconds, cpu_limit_halts=True)})
 
 
-@pytest.mark.parametrize("bits", [64, 32])
+@pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_callbacks_run_while_their_core_waits_for_what_they_write(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str, bits: int
@@ -69,14 +69,21 @@ def test_callbacks_in_device_time_run_while_their_core_waits_for_what_they_write
 
 
 @pytest.mark.parametrize("bits", BITS)
-@pytest.mark.parametrize("options", [["--cflags=-O0"], ["--cflags=-O3"], ["--sanitize", "address"]])
-def test_loops_of_any_code(tmp_path: Path, options: list[str], bits: int) -> None:
+@pytest.mark.parametrize("level", ["-O0", "-O3"])
+def test_loops_of_any_code(tmp_path: Path, capfd: pytest.CaptureFixture[str], level: str, bits: int) -> None:
+    assert run_c(tmp_path, HEAD + WAITS, options=[level], bits=bits) == 0
+    assert capfd.readouterr().out == "20 at 2000\n"
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_loops_of_code_with_a_sanitizer(tmp_path: Path, bits: int) -> None:
     source = tmp_path / "main.c"
     source.write_text(HEADERS + HEAD + WAITS)
     compiler = need_compiler()
     if bits == 32:
         need_32_bits(compiler)
-    done = run_process([*AISRV, "firmware", "run", "--bits", str(bits), *options, str(source)])
+    words = ("--bits", str(bits), "--sanitize", "address")
+    done = run_process([*AISRV, "firmware", "run", *words, str(source)])
     assert (done.stdout, done.stderr, done.returncode) == ("20 at 2000\n", "", 0)
 
 

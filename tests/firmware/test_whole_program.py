@@ -8,9 +8,7 @@ import pytest
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.whole_program import RunSettings
 from aisrv.xcore.traps import Deadlock, Trap
-from tests.support.c_programs import run_c
-
-COMPILERS = ["gcc", "clang"]
+from tests.support.c_programs import CASE, COMPILERS, one_of, run_c
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -389,23 +387,22 @@ def test_cores_that_add_threads_at_once_take_no_core_twice(
     assert capfd.readouterr().out == "6 added, 6 ran\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("thread_group_start(5);", "a thread group that is not allocated"),
-        (
-            "threadgroup_t g = thread_group_alloc(); thread_group_free(g); thread_group_free(g);",
-            "not allocated",
-        ),
-        (
-            "threadgroup_t g = thread_group_alloc(); thread_group_start(g); thread_group_free(g);",
-            "a thread group that runs is freed",
-        ),
-    ],
-)
-def test_groups_that_are_used_wrongly_trap(tmp_path: Path, text: str, reason: str) -> None:
-    with pytest.raises(Trap, match=reason):
-        run_c(tmp_path, f"int main(void) {{ {text} }}", RunSettings(stops_at_trap=True))
+WRONG = {
+    "thread_group_start(5)": "a thread group that is not allocated",
+    "threadgroup_t g = thread_group_alloc(); thread_group_free(g); thread_group_free(g)": "not allocated",
+    "threadgroup_t g = thread_group_alloc(); thread_group_start(g); thread_group_free(g)": (
+        "a thread group that runs is freed"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_groups_that_are_used_wrongly_trap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv(CASE, str(list(WRONG).index(text)))
+    with pytest.raises(Trap, match=WRONG[text]):
+        run_c(tmp_path, f"int main(void) {{ {one_of(WRONG)} }}", RunSettings(stops_at_trap=True))
 
 
 def test_functions_without_arguments_by_pointers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

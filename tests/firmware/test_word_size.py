@@ -87,9 +87,13 @@ int main(void) { asm volatile("setsr 2"); return (int)status(); }
 """
 
 
-def test_a_clobbered_r11_is_for_clang_alone(tmp_path: Path) -> None:
+def test_a_clobbered_r11_is_not_for_gcc(tmp_path: Path) -> None:
     with pytest.raises(CompileError, match="only clang compiles what names r11: CC=clang"):
         run_c(tmp_path, R11, bits=32)
+
+
+@pytest.mark.long("clang as well as gcc")
+def test_clang_compiles_a_clobbered_r11(tmp_path: Path) -> None:
     assert run_c(tmp_path, R11, compiler="clang", bits=32) == 2
 
 
@@ -129,12 +133,22 @@ def test_where_32_bits_are_missing_the_command_is_told(tmp_path: Path) -> None:
     source = tmp_path / "main.c"
     source.write_text("int main(void) { return 0; }\n")
     compiler = _without(tmp_path, '*" -m32 "*')
-    build(Program((Unit((source,)),)), compiler)
+    subprocess.run([compiler, "-c", source, "-o", tmp_path / "main.o"], check=True)
     with pytest.raises(WordSizeError) as missing:
         build(Program((Unit((source,)),), bits=32), compiler)
     assert str(missing.value) == f"{compiler} finds no headers and libraries of 32 bits: {INSTALL}"
 
 
+def test_where_the_library_of_cpp_is_missing_c_of_32_bits_is_there(tmp_path: Path) -> None:
+    need_32_bits(need_compiler())
+    compiler = _without(tmp_path, '*" -m32 "*" -lstdc++ "*')
+    check_32_bits(compiler)
+    with pytest.raises(WordSizeError) as missing:
+        check_32_bits(compiler, is_cpp=True)
+    assert str(missing.value) == f"{compiler} finds no library of C++ of 32 bits: {INSTALL_CPP}"
+
+
+@pytest.mark.long("the runtime is compiled for this compiler alone")
 def test_where_the_library_of_cpp_is_missing_its_command_is_told(tmp_path: Path) -> None:
     need_32_bits(need_compiler())
     for name in ("main.c", "main.cc"):

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
@@ -35,6 +35,11 @@ HEADERS = """
 
 BITS = (64, pytest.param(32, marks=pytest.mark.long))
 """Sizes of pointers that tests run programs with; 32 not every day."""
+CLANG_TOO = pytest.mark.long("clang as well as gcc")
+COMPILERS = ("gcc", pytest.param("clang", marks=CLANG_TOO))
+"""Compilers that tests compile programs with; clang not every day."""
+CASE = "AISRV_TEST_CASE"
+"""Variable with the number of the statement that a program of several carries out."""
 
 
 _COMPILED: dict[tuple[object, ...], Path] = {}
@@ -52,6 +57,12 @@ def need_32_bits(compiler: str, *, is_cpp: bool = False) -> None:
         check_32_bits(compiler, is_cpp=is_cpp)
     except WordSizeError as error:
         missing(f"{error.reason}; .ci/packages installs them")
+
+
+def one_of(statements: Iterable[str]) -> str:
+    """Return a line of C that carries out the statement whose number CASE is: one program for all of them."""
+    cases = " ".join(f"case {number}: {{ {each}; }} break;" for number, each in enumerate(statements))
+    return f'switch (atoi(getenv("{CASE}"))) {{ {cases} }}'
 
 
 def compiled(

@@ -223,10 +223,10 @@ async def test_a_function_is_asked_at_each_tick_as_far_as_nothing_happens() -> N
         self.told.append(self.tick())
 
     async with open_node() as node:
-        drives(node.tiles[0].pin("1A"), (1, 500_000))
+        drives(node.tiles[0].pin("1A"), (1, 150_000))
         checker = Checker(run)
         await bench_of(node, checker)
-    assert checker.told == [5, 500_000]
+    assert checker.told == [5, 150_000]
     assert asked[:6] == [0, 1, 2, 3, 4, 5]
 
 

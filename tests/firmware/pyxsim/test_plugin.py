@@ -1,11 +1,12 @@
 """The plugin of pytest, in a pytest of its own."""
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.c_programs import need_compiler
+from tests.support.c_programs import compiled
 from tests.support.programs import run_process
 
 CHECK = """
@@ -60,16 +61,14 @@ def test_a_program(capfd):
 
 def passed(folder: Path, program: str, check: str, *options: str) -> str:
     """Build a program, run tests of it with the plugin, and return what pytest says last, without times."""
-    need_compiler()
-    (folder / "main.c").write_text(program)
-    built = folder / "main.xe"
-    run_process([sys.executable, "-m", "aisrv.firmware.cc", folder / "main.c", "-o", built], check=True)
+    built = compiled(folder, program)
     (folder / "test_it.py").write_text(check.replace("PROGRAM", str(built)))
     done = run_process(
         [
             *(sys.executable, "-P", "-m", "pytest", "-q", "-p", "aisrv.firmware.pyxsim.plugin"),
             *("-p", "no:cacheprovider", *options, folder / "test_it.py"),
         ],
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # others take longer to load than all else
         cwd=folder,
     )
     return str(done.stdout.splitlines()[-1].split(" in ")[0])

@@ -16,7 +16,7 @@ from aisrv.xcore.port_map import CLOCK_BLOCK_TYPE, PORT_IDS
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.traps import Trap
 from aisrv.xcore.wire import Wire as PinWire
-from tests.support.c_programs import run_c
+from tests.support.c_programs import CASE, one_of, run_c
 
 Wave = list[tuple[int, int]]
 
@@ -438,9 +438,13 @@ TRAPS = {
 
 
 @pytest.mark.parametrize("statement", TRAPS)
-def test_what_a_port_refuses_traps_with_its_line(tmp_path: Path, statement: str) -> None:
+def test_what_a_port_refuses_traps_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    monkeypatch.setenv(CASE, str(list(TRAPS).index(statement)))
+    text = f"int main(void) {{ {one_of(TRAPS)} return 0; }}"
     with pytest.raises(Trap) as trapped:
-        run_c(tmp_path, f"int main(void) {{ {statement}; return 0; }}", RunSettings(stops_at_trap=True))
+        run_c(tmp_path, text, RunSettings(stops_at_trap=True))
     assert trapped.value.kind.name == "ILLEGAL_RESOURCE"
     assert re.search(TRAPS[statement], trapped.value.reason), trapped.value.reason
 

@@ -26,7 +26,7 @@ from aisrv.protocol.usb_descriptors import Recipient, SetupPacket, StandardReque
 from aisrv.xcore.traps import Trap
 from host_tools.standins.pyusb_backend import get_backend
 from phy.usb.urb import TransferStatus
-from tests.support.c_programs import kept_folder, need_compiler, run_c
+from tests.support.c_programs import CASE, COMPILERS, kept_folder, need_compiler, one_of, run_c
 from tests.support.device_time import on_virtual_time
 from tests.support.manual_page import Page
 from tests.support.paths import ROOT
@@ -471,6 +471,7 @@ def test_the_example_by_exec(tmp_path: Path) -> None:
 # What goes wrong in a program.
 
 FRAME = """
+#include <stdlib.h>
 #include <xcore/channel.h>
 #include <xcore/parallel.h>
 #include <xud_device.h>
@@ -514,8 +515,13 @@ FAULTS = {
 
 @pytest.mark.usefixtures("kept_programs")
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_wrong_call_traps_by_name(tmp_path: Path, fault: str) -> None:
-    reason = await trapped(tmp_path, KIND="XUD_EPTYPE_BUL", SOF="0", FAULT=fault)
+async def test_a_wrong_call_traps_by_name(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setenv(CASE, str(list(FAULTS).index(fault)))
+    folder = tmp_path_factory.getbasetemp() / "wrong-calls"
+    folder.mkdir(exist_ok=True)
+    reason = await trapped(folder, KIND="XUD_EPTYPE_BUL", SOF="0", FAULT=one_of(FAULTS))
     assert FAULTS[fault] in reason
     assert "serve at usb.c:" in reason
 
@@ -608,7 +614,7 @@ def test_what_is_not_served_does_not_compile(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kept_programs")
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_the_headers_are_for_c_and_cpp(tmp_path: Path, compiler: str) -> None:
     text = "#include <xud_device.h>\nint main(void) { return sizeof(USB_Descriptor_Endpoint_t) - 7; }\n"
     need_compiler("g++")

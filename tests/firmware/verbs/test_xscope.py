@@ -12,7 +12,7 @@ from aisrv.xcore.core import Core
 from aisrv.xcore.probes import DataType, Probe, ProbeEvent, ProbeKind, Value
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Deadlock, Trap
-from tests.support.c_programs import kept_programs, need_compiler
+from tests.support.c_programs import CASE, kept_programs, need_compiler, one_of, run_c
 
 __all__ = ["kept_programs"]
 pytestmark = pytest.mark.usefixtures("kept_programs")
@@ -114,30 +114,25 @@ def test_xscope_user_init_registers_probes_of_each_tile_before_its_main(tmp_path
     ]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        ('xscope_register(1, 9, "x", XSCOPE_INT, "")', "xscope_register: 9 is not a valid ProbeKind"),
-        ('xscope_register(1, XSCOPE_DISCRETE, "x", 4, "")', "xscope_register: 4 is not a valid DataType"),
-        ("xscope_bytes(0, 65537, big)", "xscope_bytes: too many bytes"),
-        ("xscope_register(1, 1, big, 1, big)", "xscope_register: names are too long"),
-        ("xscope_connect_data_from_host(7)", "which is not a resource of this program"),
-        (
-            "c = chanend_alloc(), xscope_connect_data_from_host(c), xscope_connect_data_from_host(c)",
-            "has the data",
-        ),
-    ],
-)
-def test_what_traps(tmp_path: Path, call: str, message: str) -> None:
+TRAPS = {
+    'xscope_register(1, 9, "x", XSCOPE_INT, "")': "xscope_register: 9 is not a valid ProbeKind",
+    'xscope_register(1, XSCOPE_DISCRETE, "x", 4, "")': "xscope_register: 4 is not a valid DataType",
+    "xscope_bytes(0, 65537, big)": "xscope_bytes: too many bytes",
+    "xscope_register(1, 1, big, 1, big)": "xscope_register: names are too long",
+    "xscope_connect_data_from_host(7)": "which is not a resource of this program",
+    "c = chanend_alloc(), xscope_connect_data_from_host(c), xscope_connect_data_from_host(c)": "has the data",
+}
+
+
+@pytest.mark.parametrize("call", TRAPS)
+def test_what_traps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    monkeypatch.setenv(CASE, str(list(TRAPS).index(call)))
     text = f"""
-        #include <string.h>
+        #include <xscope.h>
         static unsigned char big[70000];
-        int main(void) {{ chanend_t c = 0; memset(big, 'x', 69999); {call}; return (int)c; }}"""
-    source = tmp_path / "main.c"
-    source.write_text(f"#include <xscope.h>\n{text}")
-    program = build(Program((Unit((source,), options=("-w",)),)), need_compiler())
-    with pytest.raises(Trap, match=message):
-        run_whole_programs({0: program}, RunSettings(stops_at_trap=True))
+        int main(void) {{ chanend_t c = 0; memset(big, 'x', 69999); {one_of(TRAPS)} return (int)c; }}"""
+    with pytest.raises(Trap, match=TRAPS[call]):
+        run_c(tmp_path, text, RunSettings(stops_at_trap=True), options=["-w"])
 
 
 def test_a_flood_of_records_comes_whole_and_in_order(tmp_path: Path) -> None:

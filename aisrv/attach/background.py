@@ -13,7 +13,8 @@ import trio
 from aisrv.attach.inprocess import InProcessHost
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
-from aisrv.device.device import Device, open_device
+from aisrv.device.device import Device, isolated, open_device
+from aisrv.inference.engine import Runners
 from aisrv.listeners.stream_server import LOOPBACK
 
 T = TypeVar("T")
@@ -22,8 +23,10 @@ T = TypeVar("T")
 class BackgroundDevice:
     """A running device. Use as a context manager; `call` runs a function of the device's on its thread."""
 
-    def __init__(self, board: Board | None = None) -> None:
+    def __init__(self, board: Board | None = None, *, runner: Runners = isolated) -> None:
+        """`runner` says where models execute, as with `open_device`."""
         self._board = board
+        self._runner = runner
         self._thread = threading.Thread(target=self._main, name="aisrv device", daemon=True)
         self._ready = threading.Event()
         self._failure: BaseException | None = None
@@ -80,7 +83,7 @@ class BackgroundDevice:
             self._ready.set()
 
     async def _run(self) -> None:
-        async with open_device(self._board) as device, trio.open_nursery() as nursery:
+        async with open_device(self._board, runner=self._runner) as device, trio.open_nursery() as nursery:
             usbip = UsbipServer(export_all([device.usb]))
             _, self._port = await nursery.start(usbip.serve, LOOPBACK, 0)
             if device.jacdac is not None:

@@ -11,6 +11,7 @@ from PIL import Image
 
 from aisrv import AiServer, Board, digits
 from aisrv.attach.background import BackgroundDevice
+from aisrv.inference.process.inline import inline
 from host_tools.errors import BadCommandError, NoModelError, NotRunError, TensorError, UnsupportedCommand
 from host_tools.tensors.outputs import Score
 from tests.support import networks
@@ -25,7 +26,7 @@ NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[BackgroundDevice]:
-    with BackgroundDevice(Board()) as background:
+    with BackgroundDevice(Board(), runner=inline) as background:
         yield background
 
 
@@ -191,7 +192,10 @@ def test_model_that_another_program_loaded(server: AiServer, address: str) -> No
 
 
 def test_without_a_model() -> None:
-    with BackgroundDevice(Board()) as device, AiServer.open(f"usbip:{device.usbip_address}") as server:
+    with (
+        BackgroundDevice(Board(), runner=inline) as device,
+        AiServer.open(f"usbip:{device.usbip_address}") as server,
+    ):
         with pytest.raises(NoModelError):
             server.run(PIXELS)
         server.use_model(digits.model_bytes())

@@ -10,6 +10,7 @@ import pytest
 
 from aisrv import Board, digits
 from aisrv.attach.background import BackgroundDevice
+from aisrv.inference.process.inline import inline
 from host_tools.cli import main
 from host_tools.device_comparison import OutputDifference, _difference, in_runs, random_inputs
 from host_tools.errors import TensorError
@@ -26,7 +27,10 @@ done, failed, call = COMMAND.done, COMMAND.failed, COMMAND.call
 
 @pytest.fixture(scope="module")
 def devices() -> Iterator[tuple[str, str]]:
-    with BackgroundDevice(Board()) as first, BackgroundDevice(Board()) as second:
+    with (
+        BackgroundDevice(Board(), runner=inline) as first,
+        BackgroundDevice(Board(), runner=inline) as second,
+    ):
         yield f"usbip:{first.usbip_address}", f"usbip:{second.usbip_address}"
 
 

@@ -9,6 +9,7 @@ import pytest
 from aisrv import AiServer, Board, digits
 from aisrv.attach.background import BackgroundDevice
 from aisrv.board import DEFAULT_BOOT, FlashSpec
+from aisrv.inference.process.inline import inline
 from host_tools.cli import main
 from tests.support.command_calls import CommandCalls
 from tests.support.flash_node import Parts, image, swapped
@@ -19,7 +20,7 @@ done, failed, call = COMMAND.done, COMMAND.failed, COMMAND.call
 
 @pytest.fixture
 def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    with BackgroundDevice(Board()) as device:
+    with BackgroundDevice(Board(), runner=inline) as device:
         address = f"usbip:{device.usbip_address}"
         monkeypatch.setenv("AISRV_DEVICE", address)
         yield address

@@ -12,6 +12,7 @@ from PIL import Image
 from aisrv import AiServer, Board, digits
 from aisrv.attach.background import BackgroundDevice
 from aisrv.board import SensorSpec
+from aisrv.inference.process.inline import inline
 from aisrv.protocol.sensor_format import PixelEncoding
 from host_tools.cli import main
 from host_tools.commands.sensor import PICTURES
@@ -30,7 +31,7 @@ BARS = np.broadcast_to(np.repeat(np.array(COLORS, np.int16), 2, axis=0), (HEIGHT
 
 def device(encoding: str | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opener]:
     sensor = None if encoding is None else SensorSpec(1, "pattern:bars", encoding, WIDTH, HEIGHT)
-    with BackgroundDevice(Board(sensor=sensor)) as background:
+    with BackgroundDevice(Board(sensor=sensor), runner=inline) as background:
         address = f"usbip:{background.usbip_address}"
         monkeypatch.setenv("AISRV_DEVICE", address)
         yield lambda: AiServer.open(address)

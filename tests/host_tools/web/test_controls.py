@@ -13,6 +13,7 @@ from aisrv import digits
 from aisrv.attach.background import BackgroundDevice
 from aisrv.board import Board, SensorSpec
 from aisrv.device.device import Device
+from aisrv.inference.process.inline import inline
 from aisrv.listeners.websocket import Refused
 from aisrv.monitor.web.controls import CONTROLS as DEVICE_CONTROLS
 from host_tools.errors import DeviceGone
@@ -23,7 +24,7 @@ from host_tools.web.watched_server import WatchedServer
 
 @pytest.fixture(scope="module")
 def virtual() -> Iterator[BackgroundDevice]:
-    with BackgroundDevice(Board(sensor=SensorSpec(1, "pattern:bars"))) as device:
+    with BackgroundDevice(Board(sensor=SensorSpec(1, "pattern:bars")), runner=inline) as device:
         yield device
 
 

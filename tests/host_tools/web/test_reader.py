@@ -8,6 +8,7 @@ from aisrv import digits
 from aisrv.attach.background import BackgroundDevice
 from aisrv.board import Board, SensorSpec
 from aisrv.device.device import Device as VirtualDevice
+from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command, Dialect, GpioMode, Status
 from aisrv.web.pictures import FRAME, TENSOR
 from host_tools.errors import CommandError, ModelError, UnexplainedError, UnsupportedCommand
@@ -50,7 +51,7 @@ class Slave(SpiTransport):
 
 @pytest.fixture(scope="module")
 def virtual() -> Iterator[BackgroundDevice]:
-    with BackgroundDevice(Board(sensor=SensorSpec(1, "pattern:bars"))) as device:
+    with BackgroundDevice(Board(sensor=SensorSpec(1, "pattern:bars")), runner=inline) as device:
         yield device
 
 

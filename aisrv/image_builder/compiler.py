@@ -3,6 +3,7 @@
 Source: "Runtime-loadable model images", section Building images.
 """
 
+import functools
 import shutil
 import subprocess
 import tempfile
@@ -66,18 +67,22 @@ def compile_static(source: str, variant: Variant) -> bytes:
 
 
 def _compile(source: str, variant: Variant, flags: Sequence[str], keep: Sequence[str]) -> bytes:
+    options = (*target_flags(variant), *flags)
+    objects = _objects(options)
     with (
         as_file(files("aisrv.image_builder") / "c") as folder,
         tempfile.TemporaryDirectory(prefix="aisrv-reloc-") as scratch,
     ):
         generated, output = Path(scratch, "model.c"), Path(scratch, "image.elf")
         generated.write_text(source)
+        ours = [Path(scratch, name).with_suffix(".o") for name in SOURCES]
+        for path, data in zip(ours, objects, strict=True):
+            path.write_bytes(data)
         run_compiler(
             (
-                *target_flags(variant),
-                *flags,
+                *options,
                 f"-I{folder}",
-                *(str(folder / name) for name in SOURCES),
+                *map(str, ours),
                 str(generated),
                 "-nostdlib",
                 "-T",
@@ -90,6 +95,21 @@ def _compile(source: str, variant: Variant, flags: Sequence[str], keep: Sequence
             )
         )
         return read_regular(output)
+
+
+@functools.cache
+def _objects(options: tuple[str, ...]) -> tuple[bytes, ...]:
+    """Compile our kernels, once for all images of a process; they take most of the time."""
+    with (
+        as_file(files("aisrv.image_builder") / "c") as folder,
+        tempfile.TemporaryDirectory(prefix="aisrv-reloc-") as scratch,
+    ):
+        output = Path(scratch, "object.o")
+        found = []
+        for name in SOURCES:
+            run_compiler((*options, f"-I{folder}", "-c", str(folder / name), "-o", str(output)))
+            found.append(read_regular(output))
+        return tuple(found)
 
 
 def target_flags(variant: Variant) -> Iterator[str]:

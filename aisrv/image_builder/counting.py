@@ -1,7 +1,7 @@
 """Instructions of each node, counted in one run of an image and written into its description."""
 
 import struct
-from collections import Counter
+from collections import defaultdict
 from typing import Final
 
 from msgspec.structs import replace
@@ -14,6 +14,9 @@ from aisrv.relocatable.runtime import LoadMode, NodeEvent, Runtime
 
 _SECONDS: Final = 600.0
 _WORD_LIMIT: Final = (1 << 32) - 1
+
+Blocks = defaultdict[tuple[int, int], int]
+"""How often each run of instructions ran, by its address and length."""
 
 
 def with_counts(image: bytes, weights: bytes) -> bytes:
@@ -40,15 +43,16 @@ def count_nodes(image: Image, weights: bytes) -> list[tuple[int, int]]:
     runtime.write_flash(at, weights)
     handle = runtime.load_and_create(FLASH_BASE, 0, 0, LoadMode.XIP)
     runtime.init(handle, at, runtime.malloc(image.context.activations_size))
-    blocks: list[Counter[tuple[int, int]]] = [Counter() for _ in Network.of(image).nodes]
-    current: list[Counter[tuple[int, int]]] = []
+    blocks: list[Blocks] = [defaultdict(int) for _ in Network.of(image).nodes]
+    others: Blocks = defaultdict(int)
+    current = others
 
     def observed(event: NodeEvent) -> None:
-        current[:] = [blocks[event.index]] if event.is_before else []
+        nonlocal current
+        current = blocks[event.index] if event.is_before else others
 
     def counted(address: int, length: int) -> None:
-        if current:
-            current[0][address, length] += 1
+        current[address, length] += 1
 
     runtime.observer_register(handle, observed)
     end = runtime.machine(handle).count_blocks(counted)
@@ -58,7 +62,7 @@ def count_nodes(image: Image, weights: bytes) -> list[tuple[int, int]]:
     return [_total(runtime, counter) for counter in blocks]
 
 
-def _total(runtime: Runtime, blocks: Counter[tuple[int, int]]) -> tuple[int, int]:
+def _total(runtime: Runtime, blocks: Blocks) -> tuple[int, int]:
     instructions = moved = 0
     for (address, length), times in blocks.items():
         if not runtime.flash.holds(address, length):

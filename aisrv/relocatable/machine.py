@@ -107,29 +107,21 @@ class Machine:
 
     def count_blocks(self, counted: Callable[[int, int], None]) -> Callable[[], None]:
         """Call `counted(address, size)` for each run of instructions; the result ends that."""
-        uc, prot = self._uc, self._prot
+        stop = self.stop
 
         def block(_uc: object, address: int, size: int, _data: object) -> None:
-            counted(address, size)
+            try:
+                counted(address, size)
+            except BaseException as error:
+                stop(error)
 
-        hook = uc.hook_add(prot.UC_HOOK_BLOCK, block)
-        uc.ctl_flush_tb()
-
-        def end() -> None:
-            uc.hook_del(hook)
-            uc.ctl_flush_tb()
-
-        return end
+        return self._hook(Span(0, 1 << 32), (self._prot.UC_HOOK_BLOCK, _BLOCK_HOOK(block)))
 
     def trace(self, memory: Memory, touched: Callable[[int, int], None]) -> Callable[[], None]:
         """Call `touched(address, size)` for each run of instructions and each load from a memory.
 
-        The result ends that; `touched` may call it. The hooks bypass unicorn's binding, which would take
-        longer for a call than `touched` does.
+        The result ends that; `touched` may call it.
         """
-        from unicorn.unicorn_py3.unicorn import uclib
-
-        uc, prot, span = self._uc, self._prot, memory.span
         stop = self.stop
 
         def block(_uc: object, address: int, size: int, _data: object) -> None:
@@ -144,11 +136,21 @@ class Machine:
             except BaseException as error:
                 stop(error)
 
-        handles = []
-        for kind, callback in (
-            (prot.UC_HOOK_BLOCK, _BLOCK_HOOK(block)),
-            (prot.UC_HOOK_MEM_READ, _LOAD_HOOK(load)),
-        ):
+        hooks = (
+            (self._prot.UC_HOOK_BLOCK, _BLOCK_HOOK(block)),
+            (self._prot.UC_HOOK_MEM_READ, _LOAD_HOOK(load)),
+        )
+        return self._hook(memory.span, *hooks)
+
+    def _hook(self, span: Span, *hooks: tuple[int, object]) -> Callable[[], None]:
+        """Add hooks for addresses of a span; the result ends them.
+
+        They bypass unicorn's binding, which would take longer for a call than what is called.
+        """
+        from unicorn.unicorn_py3.unicorn import uclib
+
+        uc, handles = self._uc, []
+        for kind, callback in hooks:
             handle = ctypes.c_size_t()
             limits = ctypes.c_uint64(span.start), ctypes.c_uint64(span.end - 1)
             status = uclib.uc_hook_add(uc._uch, ctypes.byref(handle), kind, callback, None, *limits)

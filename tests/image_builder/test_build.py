@@ -9,6 +9,7 @@ import pytest
 from tflite import BuiltinOperator
 
 from aisrv import digits
+from aisrv.image_builder import compiler
 from aisrv.image_builder.build import build_image, build_kernels, c_array, c_name, static_sizes
 from aisrv.image_builder.compiler import COMPILER, compile_image
 from aisrv.image_builder.packing import pack_image
@@ -40,7 +41,7 @@ KERNELS_IMAGE = ROOT / "aisrv/image_builder/images/kernels-cortex-m4.nbin"
 
 
 @pytest.fixture(autouse=True)
-def compiler(request: pytest.FixtureRequest) -> None:
+def _compiler(request: pytest.FixtureRequest) -> None:
     if "without_compiler" not in request.node.name:
         needs_compiler()
 
@@ -115,7 +116,9 @@ def test_several_inputs_and_outputs() -> None:
 
 def test_an_image_is_the_same_each_time() -> None:
     model = digits.model_bytes()
-    assert build_image(model, "digits").image == build_image(model, "digits").image
+    first = build_image(model, "digits").image
+    compiler._objects.cache_clear()
+    assert build_image(model, "digits").image == first
 
 
 @pytest.mark.parametrize(
@@ -246,6 +249,7 @@ def test_a_core_without_images() -> None:
 
 def test_without_compiler_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
+    compiler._objects.cache_clear()
     with pytest.raises(BuildError) as caught:
         build_image(digits.model_bytes())
     assert str(caught.value) == "arm-none-eabi-gcc is not installed: apt-get install gcc-arm-none-eabi"

@@ -29,6 +29,7 @@ from aisrv.device.tasks import TASKS
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.xcore import routes, tile
+from tests.support.amounts import in_ci
 from tests.support.boards import engines_on
 
 Taken = list[tuple[int, int]]
@@ -118,7 +119,7 @@ def boards(draw: st.DrawFn) -> Board | None:
     return board
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=in_ci(60, every_day=20), deadline=None, derandomize=True)
 @given(boards())
 def test_every_board_that_can_be_opens_with_what_it_asks(board: Board | None) -> None:
     if board is not None:

@@ -32,6 +32,7 @@ from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.values.settings.toml_file import LARGEST_FILE
 from flash_server.chip.part import MX25R3235F, Erase, FlashPart
 from flash_server.client.cache import CacheGeometry
+from tests.support.amounts import in_ci
 from tests.support.paths import ROOT
 
 KIB = 1024
@@ -520,7 +521,7 @@ def test_hostile_texts_are_refused_at_once(text: str) -> None:
     assert time.process_time() - started < 2
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=in_ci(300, every_day=60), deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["x = 1", "[a]", "=", "", "tile = -1", "[["]))))
 def test_a_corrupt_file_is_a_board_or_an_error_with_its_name(changes: list[tuple[int, str]]) -> None:
     lines = EVERYTHING.split("\n")

@@ -21,6 +21,7 @@ from aisrv.board import (
 from aisrv.board.catalog import find_board
 from aisrv.board.xn_file import LARGEST_FILE, parse_xn, read_xn
 from flash_server.chip.part import MX25R6435F, Erase
+from tests.support.amounts import in_ci
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -265,7 +266,7 @@ def test_files(tmp_path: Path) -> None:
         assert str(error.value) == message
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=in_ci(300, every_day=60), deadline=None, derandomize=True)
 @given(
     st.integers(0, len(BOARD) - 1), st.integers(0, 60), st.sampled_from(["", "<", ">", '"', "0", "-1", "é"])
 )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from aisrv.board import BoardFileError
 from aisrv.board.xscope_file import LARGEST_FILE, parse_xscope, read_xscope
 from aisrv.xcore.probes import DataType, Probe, ProbeKind
+from tests.support.amounts import in_ci
 
 CONFIG = b"""<?xml version="1.0" encoding="UTF-8"?>
 <xSCOPEconfig ioMode="basic" enabled="true">
@@ -91,7 +92,7 @@ def test_a_file_is_named_and_not_too_large(tmp_path: Path) -> None:
         read_xscope(tmp_path / "none.xscope")
 
 
-@settings(max_examples=200)
+@settings(max_examples=in_ci(200, every_day=40))
 @given(place=st.integers(0, len(CONFIG) - 1), byte=st.binary(max_size=3))
 def test_a_file_with_changed_bytes_is_read_or_refused(place: int, byte: bytes) -> None:
     try:

@@ -14,6 +14,7 @@ from aisrv.model import Model, ModelFileError, Operator, TensorType, writer
 from aisrv.model.arena_plan import OFFLINE_PLAN, Allocation, plan_arena
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
+from tests.support.amounts import in_ci
 from tests.support.arena_models import TFLM, chain, reference_model
 
 INT8 = Quantization.per_tensor(0.5, 0)
@@ -176,7 +177,7 @@ def test_broken_offline_plan(plan: bytes, message: str) -> None:
         plan_arena(branches(plan))
 
 
-@settings(derandomize=True, max_examples=100, deadline=None)
+@settings(derandomize=True, max_examples=in_ci(100, every_day=20), deadline=None)
 @given(
     st.lists(st.integers(0, 600), min_size=1, max_size=12),
     st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=12),

@@ -27,6 +27,7 @@ from aisrv.model import (
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from tests.support import mlperf_tiny
+from tests.support.amounts import in_ci
 from tests.support.programs import run_process
 
 INT8 = Quantization.per_tensor(0.5, -3)
@@ -582,7 +583,7 @@ def test_bytes_that_are_shared_beyond_reason() -> None:
 
 # Any bytes at all.
 
-bounded = settings(derandomize=True, max_examples=300, deadline=2000)
+bounded = settings(derandomize=True, max_examples=in_ci(300, every_day=60), deadline=2000)
 edits = st.lists(
     st.tuples(
         st.floats(0, 1, exclude_max=True),

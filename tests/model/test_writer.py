@@ -15,6 +15,7 @@ from tflite import BuiltinOperator, Padding, TensorType
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import ABSENT, Network, NetworkOperator, WriteError, constant_tensor
+from tests.support.amounts import in_ci
 from tests.support.networks import (
     MMAC_MACS,
     adding_network,
@@ -188,7 +189,7 @@ def models(draw: st.DrawFn) -> Network:
 
 
 @given(models())
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(derandomize=True, max_examples=in_ci(60, every_day=20), deadline=None)
 def test_the_schema_reads_what_was_written(model: Network) -> None:
     assert read(bytes(model)) == model
 

@@ -11,6 +11,7 @@ from aisrv.inference.buffer_engine import BufferEngine
 from aisrv.protocol.commands import Command, FrameRegion, Status
 from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.registers import GenericSensor
+from tests.support.amounts import in_ci
 from tests.support.camera_device import (
     BAD_CMD,
     FLAT,
@@ -207,7 +208,7 @@ async def refused_and_untouched(host: Host, data: bytes, status: Status = BAD_CM
     return log[-1].removeprefix("START_ACQUIRE_SINGLE: ")
 
 
-@settings(max_examples=150)
+@settings(max_examples=in_ci(150, every_day=30))
 @given(
     st.tuples(*[st.sampled_from((0, 1, 2, 3, 4, 5, 255, 256, 65535)) | st.integers(0, 65535)] * 6),
     st.sampled_from((PICTURE, GRAY, FLAT)),

@@ -10,6 +10,7 @@ from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import abandon_set, begin_set
 from aisrv.sensors.image.frame import Encoding
 from aisrv.sensors.registers import GenericSensor
+from tests.support.amounts import in_ci
 from tests.support.camera_device import (
     BAD_CMD,
     FLAT,
@@ -303,7 +304,7 @@ async def test_failing_sensor_ends_all_streams_on_it() -> None:
 ACTIONS = ("single", "part", "bad", "stream", "infer", "picture", "nonsense", "wait", "wait", "fail", "set")
 
 
-@settings(max_examples=60)
+@settings(max_examples=in_ci(60, every_day=20))
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 1)), max_size=25))
 def test_random_commands_leave_what_a_model_of_them_says(actions: list[tuple[str, int]]) -> None:
     """Against a model in plain variables: mode, model, input, output, latest frame and frames taken."""

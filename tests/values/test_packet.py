@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aisrv.values.packet import I32, U8, U16, U32, Packet, Pad3, Pointer, Rest, Wire, replace
+from tests.support.amounts import in_ci
 from tests.support.programs import run_python
 
 
@@ -188,7 +189,7 @@ def test_interpreters_without_msgspec_run_the_same_tests() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@settings(derandomize=True, max_examples=100)
+@settings(derandomize=True, max_examples=in_ci(100, every_day=20))
 @given(st.integers(0, 255), st.integers(0, 0xFFFF), st.binary(max_size=9))
 def test_round_trip(version: int, size: int, body: bytes) -> None:
     value = Framed(size=size, body=body, version=version)

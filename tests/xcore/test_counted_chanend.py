@@ -26,6 +26,7 @@ from aisrv.xcore.timed_classes import TIMED
 from aisrv.xcore.tokens import Control, Run
 from aisrv.xcore.trace import TracedEnd, Tracer
 from aisrv.xcore.traps import Trap
+from tests.support.amounts import in_ci
 
 
 class Traced(Tracer):
@@ -141,7 +142,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=60)
+@settings(max_examples=in_ci(60, every_day=20))
 def test_all_that_crosses_is_counted_as_a_tracer_is_told(steps: list[tuple[str, bool, bool, int]]) -> None:
     async def run() -> None:
         tokens, tracer = Counter[int](), Traced()

@@ -12,6 +12,7 @@ from aisrv.xcore.clock_edges import ClockEdges
 from aisrv.xcore.edges import DividedEdges, NoEdges, PinEdges
 from aisrv.xcore.node import open_node
 from aisrv.xcore.pin import Pin
+from tests.support.amounts import in_ci
 from tests.support.simulation import simulated
 
 
@@ -81,7 +82,7 @@ async def test_a_divided_clock_has_an_edge_at_each_count_of_rising_ones() -> Non
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=in_ci(60, every_day=20))
 def test_a_periodic_clock_has_the_edges_that_its_levels_have(data: st.DataObject) -> None:
     """By arithmetic, before it is driven, while it is, and after it is driven no more."""
     draw = data.draw

@@ -27,6 +27,7 @@ from aisrv.xcore.timed_classes import TIMED
 from aisrv.xcore.timer import Timer
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Deadlock, InterruptError, Trap, TrapKind
+from tests.support.amounts import in_ci
 from tests.support.simulation import settle, simulated, sole_error
 
 Main = Callable[[], Awaitable[object]]
@@ -934,7 +935,7 @@ async def test_a_callback_that_leaves_its_event_runs_again_and_others_get_their_
 
 
 @pytest.mark.parametrize("classes", [PLAIN, TIMED], ids=["plain", "timed"])
-@settings(max_examples=200)
+@settings(max_examples=in_ci(200, every_day=40))
 @given(
     words=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2)), max_size=12),
     works=st.lists(st.integers(0, 5), min_size=3, max_size=3),

@@ -16,6 +16,7 @@ from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.notification import Notification, clears_notification
 from aisrv.xcore.select import select, select_or_default
 from aisrv.xcore.traps import SizeError, Trap, TrapKind
+from tests.support.amounts import in_ci
 from tests.support.simulation import Started, settle, simulated
 
 
@@ -243,7 +244,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=in_ci(60, every_day=20), deadline=None)
 @given(steps=steps)
 @both
 def test_random_programs_agree_with_the_rules(connect: Connect, steps: list[tuple[str, int]]) -> None:

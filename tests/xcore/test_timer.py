@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from aisrv.xcore.node import open_node
 from aisrv.xcore.traps import Trap, TrapKind
+from tests.support.amounts import in_ci
 from tests.support.simulation import simulated
 
 
@@ -89,7 +90,7 @@ def test_a_timer_wraps_at_32_bits() -> None:
     trio.run(program, clock=clock)
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=in_ci(200, every_day=40))
 @given(now=st.integers(0, 2**34), time=st.integers(0, 2**32 - 1))
 @example(now=0, time=0x7FFFFFFF)
 @example(now=0, time=0x80000001)

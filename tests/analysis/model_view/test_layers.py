@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aisrv.analysis.model_view.layers import Edge, lay_out
+from tests.support.amounts import in_ci
 
 WIDTH, PASSING = 200.0, 20.0
 
@@ -18,7 +19,7 @@ def networks(draw: st.DrawFn) -> tuple[int, list[Edge]]:
     return count, draw(st.lists(pairs, max_size=60)) if count else []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=in_ci(300, every_day=60), deadline=None)
 @given(networks())
 def test_boxes_are_apart_and_in_layers_by_longest_paths(network: tuple[int, list[Edge]]) -> None:
     count, edges = network

@@ -13,6 +13,7 @@ from aisrv.analysis.replay.transfers import MAX_IN_FLIGHT, devices_of, transfers
 from phy.usb.taps.capture_reader import CapturedEvent, CaptureError, read_capture
 from phy.usb.taps.usbmon import EventType, TransferType, UsbmonEvent
 from phy.usb.taps.usbpcap import ROOM_UNKNOWN
+from tests.support.amounts import in_ci
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 DEVICE = (1, 4)
@@ -124,7 +125,7 @@ def test_devices_are_those_with_bulk_transfers() -> None:
 
 
 @given(st.data())
-@settings(derandomize=True, max_examples=150, deadline=None)
+@settings(derandomize=True, max_examples=in_ci(150, every_day=30), deadline=None)
 def test_damaged_recordings_are_read_or_refused(data: st.DataObject) -> None:
     whole = bytearray((RECORDINGS / "descriptors.pcapng").read_bytes())
     for _ in range(data.draw(st.integers(1, 6))):

@@ -10,6 +10,7 @@ from flash_server.client.flash_channel import FlashChannel
 from flash_server.client.xip import open_window
 from flash_server.image.headers import Part
 from flash_server.protocol import FlashFailure, FlashReadError
+from tests.support.amounts import in_ci
 from tests.support.flash_node import VERSION, FlashNode, Parts, flash_node, image, refused
 
 XIP = bytes(index * 11 + (index >> 8) & 0xFF for index in range(1000))
@@ -268,7 +269,7 @@ READS = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 80)), max_size=6
 
 
 @given(GEOMETRIES, READS)
-@settings(max_examples=60)
+@settings(max_examples=in_ci(60, every_day=20))
 def test_any_reads_are_slices_of_the_segment_and_counted_as_by_a_simple_cache(
     geometry: CacheGeometry, reads: list[tuple[int, int]]
 ) -> None:

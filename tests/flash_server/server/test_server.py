@@ -25,6 +25,7 @@ from flash_server.client.flash_channel import FlashChannel
 from flash_server.errors import FlashError, PartError, StorageError
 from flash_server.image.headers import Part
 from flash_server.protocol import FlashCommand, FlashFailure, FlashReadError, FlashRequest
+from tests.support.amounts import in_ci
 from tests.support.flash_node import (
     KIB,
     SMALL,
@@ -424,7 +425,7 @@ async def carry_out(flash: FlashChannel, request: FlashRequest, size: int) -> by
 
 
 @given(st.lists(STEPS, max_size=25))
-@settings(max_examples=60)
+@settings(max_examples=in_ci(60, every_day=20))
 def test_any_requests_of_several_clients_are_answered_as_the_image_says(steps: list[Step]) -> None:
     async def run() -> None:
         # the last engine's image ends with a model, so that its operators do not reach to the chip's end

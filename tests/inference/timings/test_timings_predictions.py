@@ -38,6 +38,7 @@ from benchmarks.published_networks import (
     read_csv,
 )
 from tests.support import mlperf_tiny
+from tests.support.amounts import in_ci
 
 IN_FLASH = "mobilenet_v1_025_128_2022"
 EXTERNAL = "mobilenet_v1_025_192_2021"
@@ -281,7 +282,7 @@ LAYERS = st.builds(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=in_ci(1000, every_day=200), deadline=None)
 @given(LAYERS, st.sampled_from(Generation))
 def test_no_law_falls_in_any_dimension(layer: Convolution, generation: Generation) -> None:
     taller, wider = (layer.kernel[0] + 1, layer.kernel[1]), (layer.kernel[0], layer.kernel[1] + 1)

@@ -17,6 +17,7 @@ from aisrv.kernels.backends import reference
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.params import INT8, ElementType, FusedActivation, PoolParams, QuantParam
 from aisrv.kernels.windows import Window
+from tests.support.amounts import in_ci
 from tests.support.operators import METHODS, Case, Draw, values
 
 CONV, DEPTHWISE = BuiltinOperator.CONV_2D, BuiltinOperator.DEPTHWISE_CONV_2D
@@ -34,7 +35,7 @@ def named(code: int) -> str:
 
 @needs_tflm
 @pytest.mark.parametrize("code", METHODS, ids=named)
-@settings(max_examples=60)
+@settings(max_examples=in_ci(60, every_day=20))
 @given(seed=st.integers(0, 1 << 32))
 def test_equal_to_tflm(code: int, seed: int) -> None:
     case = Draw(seed).case(code)

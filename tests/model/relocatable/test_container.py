@@ -19,6 +19,7 @@ from aisrv.model.relocatable.container import (
     is_image,
 )
 from aisrv.model.relocatable.errors import ImageError
+from tests.support.amounts import in_ci
 from tests.support.relocatable import DIGITS, SEED, SPLIT, Layout, read
 
 FIELDS = [(name, at) for name, at, _ in Header.layout()]
@@ -229,7 +230,7 @@ def test_fields_lie_where_the_source_has_them() -> None:
     assert (places["create"], places["observer_node_info"], places["ctx"], HEADER_BYTES) == (52, 92, 96, 100)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=in_ci(500, every_day=100), deadline=None)
 @given(place=st.integers(0, 2**32), value=st.integers(0, 2**32 - 1))
 def test_one_wrong_word_is_refused_or_harmless(place: int, value: int) -> None:
     data = bytearray(read(DIGITS))

@@ -15,6 +15,7 @@ from aisrv.sensors.image.demosaic import mosaic
 from aisrv.sensors.image.frame import Encoding, FrameError, RawFrame, check_frame, frame_size
 from aisrv.sensors.image.image_path import ImagePath, RegionError, check_region
 from aisrv.sensors.image.yuv import pack_yuv422
+from tests.support.amounts import in_ci
 
 Picture = npt.NDArray[np.uint8]
 WIDTH, HEIGHT = 640, 480
@@ -142,7 +143,7 @@ def frames_and_regions(draw: st.DrawFn, encoding: Encoding) -> tuple[RawFrame, F
     return RawFrame(width, height, encoding, data), FrameRegion(start_x, end_x, start_y, end_y, *target)
 
 
-@settings(max_examples=120)
+@settings(max_examples=in_ci(120, every_day=24))
 @given(st.sampled_from([Encoding.RGB, Encoding.BAYER_RGGB]).flatmap(frames_and_regions))
 def test_it_is_the_exact_mean_of_rgb_or_of_the_bilinear_mosaic(case: tuple[RawFrame, FrameRegion]) -> None:
     assert resampled(*case).tolist() == exact(*case).tolist()

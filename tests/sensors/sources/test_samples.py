@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from aisrv.sensors.image.frame import Encoding, FrameSource, RawFrame, SourceError
 from aisrv.sensors.sources.samples import SampleQuantization, SampleType, csv_source, wav_source
+from tests.support.amounts import in_ci
 
 
 def write_wav(path: Path, data: bytes, width: int = 2, channels: int = 1) -> Path:
@@ -162,7 +163,7 @@ def test_file_that_is_no_wav_is_refused(tmp_path: Path, content: bytes) -> None:
         wav_source(tmp_path / "a.wav", 1)
 
 
-@settings(max_examples=300)
+@settings(max_examples=in_ci(300, every_day=60))
 @given(
     cut=st.integers(0, 60),
     changes=st.lists(st.tuples(st.integers(0, 43), st.integers(0, 255)), max_size=5),

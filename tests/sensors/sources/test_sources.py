@@ -24,6 +24,7 @@ from aisrv.sensors.sources.images import FolderSource, ImageSource
 from aisrv.sensors.sources.patterns import Pattern, PatternSource
 from aisrv.sensors.sources.raw_recording import RawRecording
 from aisrv.sensors.sources.video import VideoSource, WebcamSource, open_webcam
+from tests.support.amounts import in_ci
 
 Picture = npt.NDArray[np.uint8]
 RGB = Encoding.RGB
@@ -220,7 +221,7 @@ ORIGINALS = {name: _saved(name) for name in ("PNG", "JPEG", "BMP", "GIF", "PPM")
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow warns of damaged metadata, and goes on
-@settings(max_examples=400)
+@settings(max_examples=in_ci(400, every_day=80))
 @given(
     name=st.sampled_from(sorted(ORIGINALS)),
     cut=st.integers(0, 400),

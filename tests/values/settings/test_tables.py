@@ -13,6 +13,7 @@ from aisrv.values.settings.errors import SettingsError
 from aisrv.values.settings.size import Size
 from aisrv.values.settings.tables import Integer, Number, Table, convert
 from aisrv.values.settings.toml_file import parse_toml
+from tests.support.amounts import in_ci
 
 
 class Color(Enum):
@@ -160,7 +161,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=in_ci(500, every_day=100), deadline=None, derandomize=True)
 @given(
     st.dictionaries(st.sampled_from(["name", "memory", "wheels", "radio", "power", "tags", "`", "x"]), VALUES)
 )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from aisrv.values.settings.errors import KeyPath
 from aisrv.values.settings.toml_lines import depth_of, lines_of, nearest_line
+from tests.support.amounts import in_ci
 
 TEXT = """# a comment with [brackets] = "and quotes
 title = "a # is not a comment here, [nor] a table" # but here
@@ -97,7 +98,7 @@ def paths_of(value: Any, path: KeyPath = ()) -> set[KeyPath]:
     return {path}.union(*(paths_of(each, (*path, key)) for key, each in inner))
 
 
-@settings(max_examples=800, deadline=None, derandomize=True)
+@settings(max_examples=in_ci(800, every_day=160), deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_everything_that_a_text_says_has_its_line(text: str) -> None:
     try:
@@ -123,7 +124,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=in_ci(200, every_day=40), deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 2), VALUES), min_size=1, max_size=6))
 def test_keys_after_any_values_stand_where_they_were_put(entries: list[tuple[int, str]]) -> None:
     text, expected = "", {}
@@ -157,7 +158,7 @@ def test_depth_of_a_text(text: str, depth: int) -> None:
     assert depth_of(text) == depth
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=in_ci(300, every_day=60), deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_any_text_has_a_depth(text: str) -> None:
     assert 0 <= depth_of(text) <= len(text)

@@ -19,6 +19,7 @@ from aisrv.kernels.errors import InvalidShape, UnsupportedActivation
 from aisrv.kernels.params import INT16, FusedActivation, PerChannelQuantParam, QuantParam
 from aisrv.kernels.windows import window
 from aisrv.model import Padding
+from tests.support.amounts import in_ci
 from tests.support.operators import METHODS, Case, Draw, values, words
 
 CONVOLUTIONS = (BuiltinOperator.CONV_2D, BuiltinOperator.DEPTHWISE_CONV_2D)
@@ -73,7 +74,7 @@ def resized(
 
 @pytest.mark.parametrize("rounding", Rounding)
 @pytest.mark.parametrize("code", METHODS, ids=METHODS.values())
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=in_ci(60, every_day=20), derandomize=True, deadline=None)
 @given(seed=st.integers(0, 1 << 32))
 def test_equals_the_plain_loops(code: int, rounding: Rounding, seed: int) -> None:
     case = Draw(seed).case(code)

@@ -11,6 +11,7 @@ from tflite import BuiltinOperator, TensorType
 
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.network.errors import NetworkError
+from tests.support.amounts import in_ci
 from tests.support.models import constant, random_int8, single, tensor
 from tests.support.network_runs import FEW, agree, loaded, run_network
 
@@ -104,7 +105,7 @@ drawn_dimensions = st.builds(
 ).filter(lambda each: len(each.elements) > 0 and (each.stride > 0 or not each.shrinks))
 
 
-@settings(FEW, max_examples=200)
+@settings(FEW, max_examples=in_ci(200, every_day=40))
 @given(st.lists(drawn_dimensions, min_size=1, max_size=4))
 def test_strided_slice(dimensions: list[Dimension]) -> None:
     data = random_int8([each.extent for each in dimensions])

@@ -28,12 +28,21 @@ AISRV, HOST, FLASH = [BIN / "aisrv"], [BIN / "aisrv-host"], [BIN / "aisrv-flash"
 MODULES = ("aisrv.cli.main", "host_tools.cli", "flash_server.cli")
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_every_command_ends_with_130_and_without_a_word(module: str) -> None:
-    done = run_process([sys.executable, "-m", "tests.support.interrupted_commands", module], cwd=ROOT)
+@pytest.fixture(scope="module")
+def interrupted() -> dict[str, dict[str, list[object]]]:
+    """How the commands of each program end."""
+    done = run_process([sys.executable, "-m", "tests.support.interrupted_commands", *MODULES], cwd=ROOT)
     assert done.stderr == ""
+    found: dict[str, dict[str, list[object]]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_command_ends_with_130_and_without_a_word(
+    module: str, interrupted: dict[str, dict[str, list[object]]]
+) -> None:
     names = [" ".join(path) for path, _ in commands_of(import_module(module).main)]
-    assert json.loads(done.stdout) == {name: [130, ""] for name in names}
+    assert interrupted[module] == {name: [130, ""] for name in names}
 
 
 class Terminal:

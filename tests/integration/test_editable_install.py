@@ -51,6 +51,8 @@ class Doubler:
         into[:] = self.data[: len(into)]
 """
 
+pytestmark = pytest.mark.long("pip builds a package; engines and backends of users run every day without")
+
 HOST = """
 import sys
 from host_tools.client import AiServer
@@ -86,7 +88,6 @@ def run_model(python: Path, kind: str, model: Path, data: bytes) -> bytes:
     return bytes.fromhex(done.stdout)
 
 
-@pytest.mark.long("it starts two devices; an engine of the same package runs every day")
 def test_a_backend_runs_in_the_worker(python: Path, tmp_path: Path) -> None:
     model = tmp_path / "digits.tflite"
     model.write_bytes(digits.model_bytes())

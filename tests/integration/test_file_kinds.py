@@ -1,16 +1,12 @@
 """Files that are none, or without end, in place of what the three programs read: refused at once, by kind."""
 
 import os
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.support.programs import AISRV, FLASH, HOST
-
-SECONDS = 20
-"""Far more than a program needs to start, and an end."""
+from tests.support.programs import AISRV, FLASH, HOST, run_process
 
 COMMANDS: dict[str, Sequence[str]] = {
     "model": (*AISRV, "run", "--port", "0", "--model", "FILE"),
@@ -49,15 +45,7 @@ def test_what_is_no_regular_file_is_refused_at_once(what: str, kind: str, tmp_pa
                 path.symlink_to("/dev/zero")
         options = ending[ending.find(":") :] if ":" in ending else ""
         command.append(f"{name}{path}{options}" if found else word)
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=SECONDS,
-        check=False,
-        cwd=tmp_path,
-    )
+    done = run_process(command, cwd=tmp_path)
     assert done.returncode in (1, 2), done.stdout
     assert "Traceback" not in done.stderr
     assert "regular file" in done.stderr or "not a plain file" in done.stderr
@@ -68,9 +56,7 @@ def test_a_key_of_30000_dots_is_refused_at_once(key: str, tmp_path: Path) -> Non
     for command in ([*AISRV, "run", "--board"], [*FLASH, "pack", "--output", "out", "--config"]):
         path = tmp_path / "deep.toml"
         path.write_text(f"{key} = 1\n")
-        done = subprocess.run(
-            [*command, str(path)], capture_output=True, text=True, timeout=SECONDS, check=False, cwd=tmp_path
-        )
+        done = run_process([*command, path], cwd=tmp_path)
         assert done.returncode in (1, 2)
         assert "Traceback" not in done.stderr
         assert len(done.stderr) < 2000
@@ -80,7 +66,5 @@ def test_a_file_that_is_too_large_is_refused_by_its_size(tmp_path: Path) -> None
     path = tmp_path / "large"
     with path.open("wb") as file:
         file.truncate(1 << 40)  # of which nothing is on the disk
-    done = subprocess.run(
-        [*AISRV, "plan", str(path)], capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    done = run_process([*AISRV, "plan", path])
     assert (done.returncode, "larger than 1073741824 bytes" in done.stderr) == (2, True)

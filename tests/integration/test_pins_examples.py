@@ -35,6 +35,7 @@ def test_a_task_reads_a_sensor_over_i2c_on_a_live_clock(tmp_path: Path) -> None:
     assert "sensor: " not in errors
 
 
+@pytest.mark.long("a decoder reads each bit of its bus; the same board runs on a live clock every day")
 @simulated
 async def test_its_bus_keeps_all_rules_on_virtual_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -10,6 +10,9 @@ from tests.support.programs import running
 
 pytest_plugins = ["pytester"]
 
+ALONE = ("-p", "no:hypothesispytest", "-p", "no:xdist")
+"""Options for a project without other plugins of ours, whose import takes most of the time."""
+
 FOREIGN_TESTS = """
 import pathlib
 import pytest
@@ -123,12 +126,12 @@ def folder(pytester: pytest.Pytester) -> Path:
 
 def test_a_foreign_project_finds_the_fixtures(pytester: pytest.Pytester, folder: Path) -> None:
     (folder / "test_foreign.py").write_text(FOREIGN_TESTS)
-    pytester.runpytest_subprocess("--strict-markers").assert_outcomes(passed=8)
+    pytester.runpytest_subprocess(*ALONE, "--strict-markers").assert_outcomes(passed=8)
 
 
 def test_each_error_is_one_line(pytester: pytest.Pytester, folder: Path) -> None:
     (folder / "test_wrong.py").write_text(WRONG_TESTS)
-    result = pytester.runpytest_subprocess("--strict-markers", "--no-header", "-rN")
+    result = pytester.runpytest_subprocess(*ALONE, "--strict-markers", "--no-header", "-rN")
     result.assert_outcomes(errors=8)
     told = result.outlines[next(at for at, line in enumerate(result.outlines) if " ERRORS " in line) :]
     errors = [line.replace(str(folder), "") for line in told if not line.startswith(("=", "_"))]
@@ -160,7 +163,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_the_same_tests_run_on_a_board(pytester: pytest.Pytester, board: str) -> None:
     pytester.makepyfile(BOARD_TESTS)
-    result = pytester.runpytest_subprocess("--aisrv-device", board, "-rs")
+    result = pytester.runpytest_subprocess(*ALONE, "--aisrv-device", board, "-rs")
     result.assert_outcomes(passed=3, skipped=2)
     result.stdout.fnmatch_lines(
         [
@@ -173,7 +176,7 @@ def test_the_same_tests_run_on_a_board(pytester: pytest.Pytester, board: str) ->
 
 def test_a_board_that_is_not_there_is_one_line(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test(aisrv_server): pass")
-    result = pytester.runpytest_subprocess("--aisrv-device", "usbip:127.0.0.1:1", "--no-header", "-rN")
+    result = pytester.runpytest_subprocess(*ALONE, "--aisrv-device", "usbip:127.0.0.1:1", "--no-header", "-rN")
     result.assert_outcomes(errors=1)
     assert result.outlines[-2] == (
         "--aisrv-device usbip:127.0.0.1:1: 127.0.0.1:1: no USB/IP server answers "
@@ -182,7 +185,7 @@ def test_a_board_that_is_not_there_is_one_line(pytester: pytest.Pytester) -> Non
 
 
 def test_an_address_that_is_none_is_refused(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_subprocess("--aisrv-device", "usbib:127.0.0.1:3240")
+    result = pytester.runpytest_subprocess(*ALONE, "--aisrv-device", "usbib:127.0.0.1:3240")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         ["ERROR: --aisrv-device: 'usbib:127.0.0.1:3240' is not a device address; use *"]
@@ -190,7 +193,7 @@ def test_an_address_that_is_none_is_refused(pytester: pytest.Pytester) -> None:
 
 
 def test_the_fixtures_are_listed_with_their_purpose(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_subprocess("--fixtures", "--no-header")
+    result = pytester.runpytest_subprocess(*ALONE, "--fixtures", "--no-header")
     result.stdout.fnmatch_lines(
         ["aisrv_server *", "*Connect the host library to the device, in process, or *"]
     )
@@ -210,6 +213,6 @@ def test_evaluate_in_a_test(pytester: pytest.Pytester) -> None:
             aisrv_evaluate("net.tflite", "nowhere")
         """
     )
-    result = pytester.runpytest_subprocess("--no-header", "-rN")
+    result = pytester.runpytest_subprocess(*ALONE, "--no-header", "-rN")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*nowhere: No such file or directory*"])

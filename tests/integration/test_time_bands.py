@@ -15,6 +15,7 @@ import click
 import pytest
 
 from aisrv import digits
+from aisrv.cli import model as model_command
 from aisrv.cli.main import main as aisrv_main
 from flash_server.cli import main as flash_main
 from host_tools.cli import main as host_main
@@ -108,6 +109,12 @@ def bare_values(value: object) -> list[object]:
     found = [each for key, one in value.items() if key not in _MEASURED for each in bare_values(one)]
     is_timed = any(_TIME_KEY.search(key) and isinstance(one, int | float) for key, one in value.items())
     return [*found, value] if is_timed and not any(map(_BAND_KEY.search, value)) else found
+
+
+@pytest.fixture(autouse=True)
+def one_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`aisrv model show` would start a process for each engine, none of which says a time."""
+    monkeypatch.setattr(model_command, "engines_to_ask", lambda: ["kernels"])
 
 
 @pytest.fixture(scope="module")

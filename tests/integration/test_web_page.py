@@ -1,6 +1,6 @@
 """The page of `aisrv run --web` in a real browser: it shows what the device does, and its controls reach it.
 
-One browser and one device serve all tests; each opens a page of its own.
+One browser and one device serve all tests; those that only look share a page, others open their own.
 """
 
 import re
@@ -67,6 +67,14 @@ def shown(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterato
         yield Shown(f"{ready.partition(', ')[0]}", url, browser)
 
 
+@pytest.fixture(scope="module")
+def page(shown: Shown) -> Iterator[Page]:
+    """A page for tests that only look."""
+    opened = shown.page()
+    yield opened
+    opened.close()
+
+
 @pytest.fixture(autouse=True)
 def no_problems() -> Iterator[None]:
     problems.clear()
@@ -82,28 +90,22 @@ def run_a_digit(shown: Shown, number: int) -> int:
     return image.label
 
 
-def test_scores_follow_what_a_host_runs(shown: Shown) -> None:
-    page = shown.page()
+def test_scores_follow_what_a_host_runs(shown: Shown, page: Page) -> None:
     label = run_a_digit(shown, 0)
     expect(page.locator(".bars .first").first).to_have_text(f"class {label}")
-    page.close()
 
 
-def test_the_board_names_tasks_and_what_they_wait_for(shown: Shown) -> None:
-    page = shown.page()
+def test_the_board_names_tasks_and_what_they_wait_for(page: Page) -> None:
     core = page.locator("svg.chip g.core").filter(has_text="aiengine 0")
     expect(core).to_contain_text("select")
     expect(page.locator("svg.chip")).to_contain_text("Tile 1")
-    page.close()
 
 
 @pytest.mark.parametrize(
     "title", ["Board", "Engine 0", "Time by operator", "Memory", "Traffic", "Log", "Bus"]
 )
-def test_each_panel_is_there(shown: Shown, title: str) -> None:
-    page = shown.page()
+def test_each_panel_is_there(page: Page, title: str) -> None:
     expect(page.get_by_role("region", name=re.compile(f"^{title}"))).to_be_visible()
-    page.close()
 
 
 def test_a_model_and_a_run_from_the_page(shown: Shown, tmp_path: Path) -> None:
@@ -123,6 +125,7 @@ def test_a_model_and_a_run_from_the_page(shown: Shown, tmp_path: Path) -> None:
     page.close()
 
 
+@pytest.mark.long("a real browser as well; tests/monitor/web pulls the cable without one")
 def test_a_pulled_cable_takes_the_device_from_its_hosts(shown: Shown) -> None:
     page = shown.page()
     pull, put = (page.get_by_role("button", name=name) for name in ("Pull the cable", "Plug it in"))
@@ -153,15 +156,23 @@ def test_what_is_refused_is_said(shown: Shown) -> None:
     page.close()
 
 
-def test_names_are_text(shown: Shown) -> None:
-    page = shown.page()
+def test_names_are_text(page: Page) -> None:
     expect(page.get_by_text(NAMES[0]).first).to_be_visible()
     assert page.locator("main img").count() == 0
-    page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1600])
+OTHER_WINDOW = pytest.mark.long("each width and each scheme has a window every day")
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (360, "light"),
+        (1600, "dark"),
+        pytest.param(360, "dark", marks=OTHER_WINDOW),
+        pytest.param(1600, "light", marks=OTHER_WINDOW),
+    ],
+)
 def test_nothing_is_wider_than_the_window(shown: Shown, width: int, scheme: str) -> None:
     page = shown.page(width, scheme)
     expect(page.locator("svg.chip")).to_be_visible()

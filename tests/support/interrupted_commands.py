@@ -1,15 +1,17 @@
-"""Interrupts every command of a program by Ctrl-C on a terminal of its own, and prints exit codes and output.
+"""Interrupts every command of some programs by Ctrl-C on a terminal of its own, and prints exit codes and output.
 
-    python -m tests.support.interrupted_commands aisrv.cli.main
+    python -m tests.support.interrupted_commands aisrv.cli.main host_tools.cli
 
 A command does no work of its own here: where it would begin it says so, and waits in a task of a nursery.
 """
 
+import gc
 import json
 import os
 import pty
 import sys
 import termios
+from collections.abc import Sequence
 from importlib import import_module
 
 import click
@@ -60,14 +62,21 @@ def read(terminal: int, until: bytes | None) -> bytes:
     return output
 
 
-def main(module: str) -> None:
-    program = import_module(module).main
+def main(modules: Sequence[str]) -> None:
+    programs = {module: import_module(module).main for module in modules}
+    commands = {module: list(commands_of(program)) for module, program in programs.items()}
+    gc.freeze()  # children need not look through all modules when they end
     print(
         json.dumps(
-            {" ".join(path): interrupted(program, path, command) for path, command in commands_of(program)}
+            {
+                module: {
+                    " ".join(path): interrupted(programs[module], path, command) for path, command in found
+                }
+                for module, found in commands.items()
+            }
         )
     )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

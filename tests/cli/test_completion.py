@@ -8,7 +8,7 @@ import pytest
 
 from aisrv.cli.completion import completion
 from tests.support.command_calls import CommandCalls
-from tests.support.programs import run_process
+from tests.support.programs import AISRV, run_process
 
 BIN = Path(sys.executable).parent
 
@@ -17,7 +17,7 @@ def completed(words: str) -> list[str]:
     """Return what bash is offered for the last of some words."""
     variables = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
     environment = os.environ | variables | {"_AISRV_COMPLETE": "bash_complete"}
-    done = run_process([BIN / "aisrv"], env=environment, check=True)
+    done = run_process(AISRV, env=environment, check=True)
     return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
 

@@ -78,7 +78,12 @@ def test_first_operator_that_differs_is_named_with_how_much(monkeypatch: pytest.
     assert lines[1] == (f"first: operator 4 (FULLY_CONNECTED), tensor {logits}: 1 of 10 elements, by up to 3")
 
 
-@pytest.mark.parametrize("other", ["tflm", "tflite", "litert", "kernels:reference"])
+TFLITE_TOO = pytest.mark.long("another model is compared with it every day")
+
+
+@pytest.mark.parametrize(
+    "other", ["tflm", pytest.param("tflite", marks=TFLITE_TOO), "litert", "kernels:reference"]
+)
 def test_engines_that_are_equal(other: str) -> None:
     need(other)
     pair = EngineKind("kernels"), EngineKind.parse(other)
@@ -162,6 +167,12 @@ def test_command_compares_on_an_input(digits_file: Path, tmp_path: Path) -> None
 
 
 WRONG = "tests.support.wrong_engines"
+DEATHS = {
+    "Crashing": "its process was ended by SIGSEGV",
+    "Ending": "its process ended with exit code 7",
+    "Absent": "does not run the model: AttributeError: ",
+}
+SECOND = pytest.mark.long("each dies as the first engine every day, and one as the second")
 
 
 def test_command_ends_with_1_where_engines_differ(digits_file: Path) -> None:
@@ -171,14 +182,15 @@ def test_command_ends_with_1_where_engines_differ(digits_file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "failure"),
+    ("engine", "failure", "first"),
     [
-        (f"{WRONG}:Crashing", "its process was ended by SIGSEGV"),
-        (f"{WRONG}:Ending", "its process ended with exit code 7"),
-        (f"{WRONG}:Absent", "does not run the model: AttributeError: "),
+        *((f"{WRONG}:{name}", failure, True) for name, failure in DEATHS.items()),
+        *(
+            pytest.param(f"{WRONG}:{name}", failure, False, marks=[] if name == "Crashing" else [SECOND])
+            for name, failure in DEATHS.items()
+        ),
     ],
 )
-@pytest.mark.parametrize("first", [True, False])
 def test_an_engine_that_dies_has_that_for_its_result(
     digits_file: Path, engine: str, failure: str, first: bool
 ) -> None:

@@ -3,7 +3,6 @@
 import os
 import select
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs import AISRV, Started, start_process
+from tests.support.programs import AISRV, Started, run_process, start_process
 
 PROGRAM = """
 import os, signal, sys
@@ -58,7 +57,5 @@ def test_program_dies_with_it_and_the_next_removes_what_is_left(folder: Path) ->
         process.kill()
         assert select.select([program], [], [], 30)[0]
     assert list(folder.iterdir())
-    subprocess.run(
-        [*AISRV, "exec", "--", "true"], env=os.environ | {"TMPDIR": str(folder)}, check=True, timeout=60
-    )
+    run_process([*AISRV, "exec", "--", "true"], env=os.environ | {"TMPDIR": str(folder)}, check=True)
     assert list(folder.iterdir()) == []

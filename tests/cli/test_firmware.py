@@ -175,6 +175,7 @@ def test_a_sanitizer_finds_an_overflow(tmp_path: Path) -> None:
     assert "main.c:4" in done.stderr
 
 
+@pytest.mark.long("it compiles the runtime again; a sanitizer of 64 bits runs every day")
 def test_a_program_of_32_bits_has_a_sanitizer_and_pointers_in_words(tmp_path: Path) -> None:
     need_32_bits(need_compiler())
     text = """

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from click.testing import CliRunner
 from aisrv import digits
 from aisrv.cli.main import main
 from tests.support.dask_cluster import descendants_of, free_port
-from tests.support.programs import AISRV, Started, need_package, run_process, start_process
+from tests.support.programs import AISRV, Started, missing, run_process, start_process
 
-need_package("distributed", "distributed>=2024.8")
+if find_spec("distributed") is None:
+    missing('distributed is not installed: pip install "distributed>=2024.8"')
 
 END_SECONDS = 10.0
 LONG = "it starts clusters; one with one worker does every day"
@@ -118,5 +120,5 @@ def test_a_plan_is_based_on_what_is_measured(tmp_path: Path) -> None:
 
 def test_a_plan_of_data_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "digits.tflite").write_bytes(digits.model_bytes())
-    missing = CliRunner().invoke(main, ["fleet", "plan", str(tmp_path / "digits.tflite"), "nowhere"])
-    assert (missing.exit_code, missing.stderr) == (2, "Error: nowhere: No such file or directory\n")
+    done = CliRunner().invoke(main, ["fleet", "plan", str(tmp_path / "digits.tflite"), "nowhere"])
+    assert (done.exit_code, done.stderr) == (2, "Error: nowhere: No such file or directory\n")

@@ -1,8 +1,6 @@
 """`aisrv run --jacdac`: its ready line, and a bus that answers."""
 
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aisrv.protocol.jacdac.frame import Frame, ServicePacket, multicast_frame
-from tests.support.programs import AISRV, start_process
+from tests.support.programs import AISRV, run_process, start_process
 
 
 @contextmanager
@@ -56,14 +54,7 @@ def test_board_file_puts_a_device_on_a_bus(tmp_path: Path) -> None:
 
 def test_what_to_type_next_has_a_command_for_the_bus() -> None:
     options = ("--port", "0", "--jacdac-port", "0", "--jacdac-websocket-port", "0", "--until-eof")
-    done = subprocess.run(
-        [sys.executable, "-m", "aisrv", "run", *options],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = run_process([*AISRV, "run", *options], check=True)
     usb, bus = done.stdout.removeprefix("aisrv: ready at ").split(", ")[:2]
     assert done.stderr.splitlines()[-2:] == [
         f"aisrv: try aisrv-host --device {usb} info",
@@ -78,7 +69,6 @@ def test_bus_is_off_unless_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize("hub", ["nowhere", "host:", "host:70000"])
 def test_hub_that_cannot_be_is_a_usage_error(hub: str) -> None:
-    command = [sys.executable, "-m", "aisrv", "run", "--port", "0", "--jacdac-hub", hub]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    result = run_process([*AISRV, "run", "--port", "0", "--jacdac-hub", hub])
     assert result.returncode == 2
     assert f"{hub!r} is not HOST:PORT" in result.stderr

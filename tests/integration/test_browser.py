@@ -66,7 +66,12 @@ def answer(address: tuple[str, int], data: bytes) -> bytes:
     return got
 
 
-@pytest.mark.parametrize("method", [b"POST", b"GET", b"PUT", b"OPTIONS"])
+OTHER = pytest.mark.long("listeners know it as they know GET and POST")
+
+
+@pytest.mark.parametrize(
+    "method", [b"POST", b"GET", pytest.param(b"PUT", marks=OTHER), pytest.param(b"OPTIONS", marks=OTHER)]
+)
 def test_no_listener_obeys_a_page(tmp_path: Path, method: bytes) -> None:
     chip = tmp_path / "chip"
     with running("--flash", str(chip), *every_port()) as (process, ready):

@@ -10,7 +10,7 @@ of them is in `golden_tflm.json` beside them.
 import hashlib
 import json
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -52,14 +52,40 @@ async def test_all_digits(kind: str) -> None:
             assert await session.run(image) == networks.run(model, image)
 
 
+class Answers(NamedTuple):
+    """What an engine makes of a model."""
+
+    seeded: list[list[bytes]]
+    """The outputs of each seeded run."""
+    known: list[bytes]
+    """Those on the input that TensorFlow Lite Micro was given elsewhere."""
+
+
+_answers: dict[tuple[str, str], Answers] = {}
+"""By model and engine: several tests look at the same ones."""
+
+
+async def answers_of(name: str, kind: str) -> Answers:
+    """Run a model of MLPerf Tiny in an engine, once for all tests."""
+    if (name, kind) not in _answers:
+        model = mlperf_tiny.model_bytes(name)
+        async with model_session(model, isolated_as(kind)) as session:
+            seeded = [await session.run(*seeded_inputs(model, seed)) for seed in range(SEEDED_RUNS)]
+            _answers[name, kind] = Answers(seeded, await session.run(known_input(name)))
+    return _answers[name, kind]
+
+
+def known_input(name: str) -> bytes:
+    random = np.random.default_rng(7)
+    return random.integers(-128, 128, golden(name)["input_shape"], dtype=np.int8).tobytes()
+
+
 @pytest.mark.parametrize("kind", LIKE_DIRECT)
 @pytest.mark.parametrize("name", mlperf_tiny.NAMES)
 async def test_mlperf_tiny(name: str, kind: str) -> None:
     model = mlperf_tiny.model_bytes(name)
-    async with model_session(model, isolated_as(kind)) as session:
-        for seed in range(SEEDED_RUNS):
-            inputs = seeded_inputs(model, seed)
-            assert await session.run(*inputs) == networks.run(model, *inputs)
+    for seed, outputs in enumerate((await answers_of(name, kind)).seeded):
+        assert outputs == networks.run(model, *seeded_inputs(model, seed))
 
 
 @pytest.mark.parametrize("kind", ENGINES)
@@ -67,12 +93,10 @@ async def test_mlperf_tiny(name: str, kind: str) -> None:
 async def test_mlperf_tiny_as_tflm_gave_it(name: str, kind: str) -> None:
     model, known = mlperf_tiny.model_bytes(name), golden(name)
     assert hashlib.sha256(model).hexdigest() == known["model_sha256"]
-    data = np.random.default_rng(7).integers(-128, 128, known["input_shape"], dtype=np.int8).tobytes()
-    assert fingerprint(data) == known["input_sha256_16"]
+    assert fingerprint(known_input(name)) == known["input_sha256_16"]
     *_, (_, _, tensor, _, expected) = known["ops_[index,op,out_tensor,shape,sha256_16]"]
     assert read_model(model).outputs == (tensor,)
-    async with model_session(model, isolated_as(kind)) as session:
-        (output,) = await session.run(data)
+    (output,) = (await answers_of(name, kind)).known
     assert fingerprint(output) == expected
     if known["final_output"] is not None:
         assert memoryview(output).cast("b").tolist() == known["final_output"]
@@ -94,7 +118,10 @@ async def outputs_of(
 ) -> "np.ndarray[Any, np.dtype[np.int8]]":
     """The first output of each run, a row each."""
     async with model_session(model, isolated_as(kind)) as session:
-        rows = [(await session.run(*inputs))[0] for inputs in runs]
+        return array_of([(await session.run(*inputs))[0] for inputs in runs])
+
+
+def array_of(rows: list[bytes]) -> "np.ndarray[Any, np.dtype[np.int8]]":
     return np.array([np.frombuffer(row, np.int8) for row in rows])
 
 
@@ -115,7 +142,8 @@ async def test_litert_finds_the_digits_that_tflm_finds(kind: str, reference: str
 @pytest.mark.parametrize("reference", [needs("tflm")])
 @pytest.mark.parametrize("name", mlperf_tiny.NAMES)
 async def test_litert_is_a_few_steps_from_tflm_at_most(name: str, kind: str, reference: str) -> None:
-    model = mlperf_tiny.model_bytes(name)
-    runs = [seeded_inputs(model, seed) for seed in range(SEEDED_RUNS)]
-    ours, tflm = await outputs_of(kind, model, runs), await outputs_of(reference, model, runs)
+    ours, tflm = [
+        array_of([outputs[0] for outputs in (await answers_of(name, each)).seeded])
+        for each in (kind, reference)
+    ]
     assert largest_step(ours, tflm) <= LITERT_STEPS

@@ -21,7 +21,9 @@ TESTED = "many commands, each of which has its own tests every day"
 LONG = {
     "evaluate": "eleven evaluations, two of them on a cluster",
     **dict.fromkeys(("c-program", "firmware-in-c", "host-program", "jacdac"), TESTED),
-    **dict.fromkeys(("device-time", "firmware", "first-steps", "models", "relocatable", "run-graphs"), TESTED),
+    **dict.fromkeys(
+        ("device-time", "firmware", "first-steps", "models", "relocatable", "run-graphs"), TESTED
+    ),
 }
 """Pages that are not followed every day, and why."""
 RUN_OR_READ = {"console", "sh", "text"}

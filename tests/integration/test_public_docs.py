@@ -6,6 +6,7 @@ method that it overrides.
 """
 
 import ast
+import dis
 import functools
 import importlib
 import inspect
@@ -34,6 +35,9 @@ INSIDE = {
     "aisrv.relocatable.memory",
 }
 """Modules from which a page takes a single name, and whose others are not for users."""
+
+RAISING = dis.opmap["RAISE_VARARGS"]
+"""The instruction that `raise` becomes."""
 
 cached_docs: Callable[[type], dict[str, str]] = functools.cache(member_docs)
 """Several tests ask for those of each class, whose source is parsed."""
@@ -120,7 +124,12 @@ def methods(kind: type) -> Iterator[tuple[str, Callable[..., Any], bool]]:
             yield name, function, not is_static
 
 
-def calls(module: ModuleType) -> Iterator[PublicCall]:
+@functools.cache
+def calls(module: ModuleType) -> tuple[PublicCall, ...]:
+    return tuple(_calls(module))
+
+
+def _calls(module: ModuleType) -> Iterator[PublicCall]:
     about = inspect.getdoc(module) or ""
     for name, member in members(module):
         if inspect.isclass(member):
@@ -152,6 +161,8 @@ def calls(module: ModuleType) -> Iterator[PublicCall]:
 
 def raised(function: Callable[..., Any]) -> set[str]:
     """The exceptions that a function raises itself, by name; those of its inner functions are theirs."""
+    if RAISING not in inspect.unwrap(function).__code__.co_code[::2]:
+        return set()  # its source need not be looked for
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     found, waiting = set(), list(tree.body[0].body)  # type: ignore[attr-defined]
     while waiting:
@@ -179,7 +190,12 @@ class Value(NamedTuple):
     text: str
 
 
-def values(module: ModuleType) -> Iterator[Value]:
+@functools.cache
+def values(module: ModuleType) -> tuple[Value, ...]:
+    return tuple(_values(module))
+
+
+def _values(module: ModuleType) -> Iterator[Value]:
     for call in calls(module):
         for each in call.parameters:
             text = call.text + (
@@ -198,8 +214,13 @@ def values(module: ModuleType) -> Iterator[Value]:
                     yield Value(title, name, annotation, docs.get(name, "") + about)
 
 
-def docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
+@functools.cache
+def docstrings(module: ModuleType) -> tuple[tuple[str, str], ...]:
     """Each docstring of a module with its owner's name; strings below fields count as such."""
+    return tuple(_docstrings(module))
+
+
+def _docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
     yield module.__name__, inspect.getdoc(module) or ""
     for title, member in members(module):
         if inspect.isclass(member):

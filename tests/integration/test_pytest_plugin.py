@@ -176,7 +176,9 @@ def test_the_same_tests_run_on_a_board(pytester: pytest.Pytester, board: str) ->
 
 def test_a_board_that_is_not_there_is_one_line(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test(aisrv_server): pass")
-    result = pytester.runpytest_subprocess(*ALONE, "--aisrv-device", "usbip:127.0.0.1:1", "--no-header", "-rN")
+    result = pytester.runpytest_subprocess(
+        *ALONE, "--aisrv-device", "usbip:127.0.0.1:1", "--no-header", "-rN"
+    )
     result.assert_outcomes(errors=1)
     assert result.outlines[-2] == (
         "--aisrv-device usbip:127.0.0.1:1: 127.0.0.1:1: no USB/IP server answers "

@@ -211,8 +211,18 @@ def features(steps: int) -> "np.ndarray[Any, np.dtype[np.int8]]":
     return slices
 
 
-@pytest.mark.parametrize("name", ["hey_mycroft", "okay_nabu"])
-@pytest.mark.parametrize("kind", [needs(kind) for kind in DIRECT])
+OTHER_WORD = pytest.mark.long("each engine and each word streams every day")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        needs("tflite", "hey_mycroft"),
+        needs("tflm", "okay_nabu"),
+        needs("tflite", "okay_nabu", marks=[OTHER_WORD]),
+        needs("tflm", "hey_mycroft", marks=[OTHER_WORD]),
+    ],
+)
 async def test_wake_word_streams_like_the_interpreter_itself(kind: str, name: str, tmp_path: Path) -> None:
     model = wake_words.file(name)
     rows = features(STEPS)

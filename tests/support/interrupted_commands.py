@@ -1,4 +1,4 @@
-"""Interrupts every command of some programs by Ctrl-C on a terminal of its own, and prints exit codes and output.
+"""Interrupts every command of programs by Ctrl-C on a terminal of its own, and prints exit codes and output.
 
     python -m tests.support.interrupted_commands aisrv.cli.main host_tools.cli
 

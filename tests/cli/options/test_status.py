@@ -167,6 +167,14 @@ class Terminal:
         os.close(self.master)
 
 
+@pytest.fixture(scope="module")
+def idle() -> Iterator[Terminal]:
+    """One for all tests that only look."""
+    with closing(Terminal(rows=30)) as opened:
+        opened.read_until(*IDLE)
+        yield opened
+
+
 @pytest.fixture
 def terminal() -> Iterator[Terminal]:
     with closing(Terminal(rows=30)) as opened:
@@ -174,14 +182,14 @@ def terminal() -> Iterator[Terminal]:
         yield opened
 
 
-def test_view_comes_after_the_ready_line_and_stays_on_the_screen(terminal: Terminal) -> None:
-    assert terminal.screen.text[:4] == [
+def test_view_comes_after_the_ready_line_and_stays_on_the_screen(idle: Terminal) -> None:
+    assert idle.screen.text[:4] == [
         "ready",
         "Device 1-1",
         "tile  core  task        call             waits for",
         "0     0     aiengine 0  select           usb_data, spi_buffer of tile 1",
     ]
-    assert ALTERNATE not in terminal.written
+    assert ALTERNATE not in idle.written
 
 
 def test_log_lines_and_output_go_above_the_view_whole(terminal: Terminal) -> None:
@@ -204,10 +212,10 @@ def test_ctrl_c_ends_it_and_leaves_the_terminal_as_it_was(terminal: Terminal) ->
     assert terminal.after == terminal.before
 
 
-def test_it_falls_silent_while_nothing_changes(terminal: Terminal) -> None:
+def test_it_falls_silent_while_nothing_changes(idle: Terminal) -> None:
     writes = 0
-    while writes < 5 and select.select([terminal.master], [], [], 0.6)[0]:  # more than two refreshes
-        os.read(terminal.master, 65536)
+    while writes < 5 and select.select([idle.master], [], [], 0.6)[0]:  # more than two refreshes
+        os.read(idle.master, 65536)
         writes += 1
     assert writes <= 2
 
@@ -223,7 +231,14 @@ def test_device_answers_while_the_terminal_takes_nothing(terminal: Terminal) -> 
     assert terminal.process.wait(60) == 0
 
 
-@pytest.mark.parametrize(("rows", "shown"), [(8, "1-1"), (3, "1-1"), (2, "...")])
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        pytest.param(8, "1-1", marks=pytest.mark.long("lower ones are wiped every day")),
+        (3, "1-1"),
+        (2, "..."),
+    ],
+)
 def test_view_of_a_low_terminal_is_wiped_off_too(rows: int, shown: str) -> None:
     with closing(Terminal(rows)) as terminal:
         terminal.read_until(shown)

@@ -6,21 +6,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from aisrv import digits
 from aisrv.evaluate.data.arrays import digits_data, parse_idx, read_idx, read_npz
 from aisrv.evaluate.data.data_set import check_recordings
 from aisrv.evaluate.errors import DataError
+from tests.support.programs import need_package
 
 
+@pytest.mark.long("the digits stay as they are, and scikit-learn takes a second to import")
 def test_all_digits_are_those_of_scikit_learn() -> None:
+    datasets = need_package("sklearn.datasets", "scikit-learn")
     data = digits_data("digits:all")
     images = np.asarray(data.arrays[0]).reshape(-1, 64)
     pixels = (images.astype(int) + 128) // 15
     shipped = sorted(zip(pixels.tolist(), np.asarray(data.labels).tolist(), strict=True))
-    bunch = load_digits()
+    bunch = datasets.load_digits()
     assert shipped == sorted(zip(bunch.data.astype(int).tolist(), bunch.target.tolist(), strict=True))
+
+
+def test_it_is_said_that_the_network_was_trained_on_most_digits() -> None:
+    data = digits_data("digits:all")
+    assert len(data) == 1797
     assert data.note == "1,400 of the 1,797 digits are those that the network was trained on"
     assert digits_data("digits").note == ""
     assert len(digits_data("digits")) == 397

@@ -2,10 +2,10 @@
 
 import math
 import warnings
+from types import ModuleType
 
 import numpy as np
 import pytest
-import sklearn.metrics as oracle
 
 from aisrv.evaluate.metrics.anomaly import anomaly_figures, means, reconstruction_scores
 from aisrv.evaluate.metrics.classes import (
@@ -25,9 +25,17 @@ from aisrv.evaluate.metrics.classes import (
 from aisrv.evaluate.metrics.curves import CURVE_POINTS, ScoreCounts, area, partial_area, thinned
 from aisrv.evaluate.metrics.regression import regression_figures
 from aisrv.evaluate.metrics.summary import ScoreRows
-from tests.support.amounts import amount
+from tests.support.amounts import amount, in_ci
+from tests.support.programs import need_package
 
 CLOSE = 1e-12
+
+
+@pytest.fixture(scope="module")
+def oracle() -> ModuleType:
+    """The metrics of scikit-learn, whose import takes a second."""
+    found: ModuleType = need_package("sklearn.metrics", "scikit-learn")
+    return found
 
 
 def random_set(seed: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
@@ -39,8 +47,8 @@ def random_set(seed: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type
 
 
 @pytest.mark.in_full
-def test_classes_as_scikit_learn_has_them() -> None:
-    for each in range(amount(500, every_day=40)):
+def test_classes_as_scikit_learn_has_them(oracle: ModuleType) -> None:
+    for each in range(amount(500, every_day=in_ci(40, every_day=15))):
         scores, labels = random_set(each)
         classes = scores.shape[1]
         everyone = np.arange(classes)
@@ -78,7 +86,7 @@ def test_classes_as_scikit_learn_has_them() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_all_figures_of_a_set(seed: int) -> None:
+def test_all_figures_of_a_set(seed: int, oracle: ModuleType) -> None:
     scores, labels = random_set(1000 + seed)
     figures = class_figures(ScoreRows(scores), labels, np.zeros(len(labels), bool), top=(1, 2), curves=True)
     metrics = figures.metrics
@@ -97,7 +105,7 @@ def test_all_figures_of_a_set(seed: int) -> None:
     assert sum(each.count for each in figures.calibration) == len(labels)
 
 
-def test_top_k_without_ties_is_scikit_learns() -> None:
+def test_top_k_without_ties_is_scikit_learns(oracle: ModuleType) -> None:
     random = np.random.default_rng(2)
     scores, labels = random.permutation(4000).reshape(400, 10) / 4000, random.integers(0, 10, 400, np.int32)
     for k in (1, 2, 5):
@@ -149,7 +157,7 @@ def test_outputs_that_are_no_probabilities_have_no_calibration() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_real_numbers_as_scikit_learn_has_them(seed: int) -> None:
+def test_real_numbers_as_scikit_learn_has_them(seed: int, oracle: ModuleType) -> None:
     random = np.random.default_rng(seed)
     labels = random.normal(1e3, 10, 50)
     values = labels + random.normal(0, 3, 50)
@@ -166,7 +174,7 @@ def test_real_numbers_as_scikit_learn_has_them(seed: int) -> None:
         assert abs(ours - value) < 1e-12 * max(1, abs(value)), name
 
 
-def test_anomalies_as_scikit_learn_has_them() -> None:
+def test_anomalies_as_scikit_learn_has_them(oracle: ModuleType) -> None:
     random = np.random.default_rng(4)
     anomalous = random.random(300) < 0.3
     scores = np.round(random.normal(0, 1, 300) + anomalous, 1)

@@ -77,7 +77,8 @@ async def answers_of(name: str, kind: str) -> Answers:
 
 def known_input(name: str) -> bytes:
     random = np.random.default_rng(7)
-    return random.integers(-128, 128, golden(name)["input_shape"], dtype=np.int8).tobytes()
+    data: bytes = random.integers(-128, 128, golden(name)["input_shape"], dtype=np.int8).tobytes()
+    return data
 
 
 @pytest.mark.parametrize("kind", LIKE_DIRECT)

@@ -34,6 +34,7 @@ ELSEWHERE: Final = {
     "aisrv/device/graph.py DeviceGraph._driver": "a recording of what a graph sends",
     "flash_server/chip/storage.py _nameless": "an erased chip, which gets its name when it is whole",
     "aisrv/image_builder/compiler.py _compile": "in a temporary directory",
+    "aisrv/firmware/compiler.py _alone": "a lock",
     "aisrv/firmware/compiler.py runtime": "in a temporary directory",
     "aisrv/firmware/compiler.py _alone": "a lock",
     "aisrv/attach/preload/tree.py PreloadTree._add_device": "in a temporary directory",

@@ -18,6 +18,7 @@ import click
 import trio
 
 from tests.support.command_tree import commands_of
+from tests.support.forking_server import quick_end
 
 READY = b"at work\r\n"
 CTRL_C = b"\x03"
@@ -40,7 +41,8 @@ def interrupted(program: click.Group, path: tuple[str, ...], command: click.Comm
         termios.tcsetattr(0, termios.TCSANOW, without_echo)
         command.params, command.callback = [], lambda: trio.run(wait)
         sys.argv = [str(program.name), *path]
-        program()
+        with quick_end():
+            program()
     output = read(terminal, READY)
     os.write(terminal, CTRL_C)
     output += read(terminal, None)

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from tflite import BuiltinOperator
 
 from aisrv import digits
+from aisrv.analysis import engine_process
 from aisrv.analysis.engine_comparison import EngineError, run_engine
 from aisrv.cli import diff_engines as diff_engines_module
 from aisrv.cli.diff_engines import default_engines, diff_model, report
@@ -87,7 +88,7 @@ TFLITE_TOO = pytest.mark.long("another model is compared with it every day")
 def test_engines_that_are_equal(other: str) -> None:
     need(other)
     pair = EngineKind("kernels"), EngineKind.parse(other)
-    diff = diff_model(digits.model_bytes(), None, pair, seed=3)
+    diff = diff_model(digits.model_bytes(), None, pair, seed=3, run=run_engine)
     assert report(diff) == f"kernels and {other} are equal in all 6 tensors"
     assert diff.same
 
@@ -95,7 +96,7 @@ def test_engines_that_are_equal(other: str) -> None:
 def test_inputs_of_add_cannot_be_read_in_tflite() -> None:
     need("tflite")
     model = mlperf_tiny.model_bytes("pretrainedResnet_quant")
-    _, comparisons = diff_model(model, None, (EngineKind("kernels"), EngineKind("tflite")))
+    _, comparisons = diff_model(model, None, (EngineKind("kernels"), EngineKind("tflite")), run=run_engine)
     adds = [operator for operator in read_model(model).operators if operator.name == "ADD"]
     skipped = {each.tensor for each in comparisons if each.difference is None}
     assert skipped == {index for operator in adds for index in operator.inputs}
@@ -154,10 +155,17 @@ def test_model_with_parameters_in_flash_is_not_compared_without_them(tmp_path: P
         run_engine(EngineKind("xcore"), converted.model, [image()])
 
 
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what a command makes of answers; that engines run in processes of their own is tested below."""
+    monkeypatch.setattr(engine_process, "run_apart", run_engine)
+
+
 def invoke(*arguments: object) -> Any:
     return CliRunner().invoke(main, ["diff-engines", *map(str, arguments)])
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_command_compares_on_an_input(digits_file: Path, tmp_path: Path) -> None:
     need("tflm")
     picture = tmp_path / "picture"
@@ -203,6 +211,7 @@ def test_an_engine_that_dies_has_that_for_its_result(
     assert failure in dead
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_result_in_json(digits_file: Path) -> None:
     result = invoke(digits_file, "--engines", "kernels", "kernels:reference", "--json")
     assert (result.exit_code, json.loads(result.stdout)) == (
@@ -220,6 +229,7 @@ def test_a_result_in_json(digits_file: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_difference_in_json(digits_file: Path, tmp_path: Path) -> None:
     picture = tmp_path / "picture"
     picture.write_bytes(image())
@@ -276,6 +286,7 @@ def diff(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_an_array_is_an_input(tmp_path: Path) -> None:
     model, array = tmp_path / "digits.tflite", tmp_path / "image.npy"
     model.write_bytes(digits.model_bytes())
@@ -315,7 +326,7 @@ def test_an_array_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
 
 def test_an_engine_that_shows_outputs_alone_is_compared_by_them() -> None:
     pair = EngineKind("kernels"), EngineKind("aisrv.inference.interpreters.kernels:KernelsInterpreter")
-    assert report(diff_model(digits.model_bytes(), [image()], pair)) == (
+    assert report(diff_model(digits.model_bytes(), [image()], pair, run=run_engine)) == (
         "kernels and aisrv.inference.interpreters.kernels:KernelsInterpreter are equal in all 1 tensors; "
         "5 cannot be read in both"
     )

@@ -119,7 +119,12 @@ def test_bounds_and_failures_have_their_codes() -> None:
     assert evaluate("digits.tflite", "digits", "--no-parts", "--on", "usbip:127.0.0.1:1").exit_code == 3
 
 
-def test_pictures_and_broken_ones(tmp_path: Path) -> None:
+PIXELS = ("--no-parts", "--input", "pixels.toml")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """The last of twelve digits as pictures."""
     from PIL import Image
 
     for index, digit in enumerate(digits.test_images()[:12]):
@@ -129,7 +134,13 @@ def test_pictures_and_broken_ones(tmp_path: Path) -> None:
         Image.fromarray(pixels * 15).save(path)
     settings = "[inputs.0]\nmean = 0\nstd = 240\n"
     Path("pixels.toml").write_text(settings)
-    words = ("digits.tflite", "photos", "--no-parts", "--input", "pixels.toml")
+    return path
+
+
+def test_pictures_and_broken_ones(photos: Path) -> None:
+    from PIL import Image
+
+    words = ("digits.tflite", "photos", *PIXELS)
     shown = evaluate(*words, "--show", "--png", "first.png")
     assert shown.exit_code == 0, shown.output
     assert "std = [240.0]" in shown.output
@@ -139,17 +150,22 @@ def test_pictures_and_broken_ones(tmp_path: Path) -> None:
     done = evaluate(*words, *QUICK)
     assert done.exit_code == 0, done.output
     assert "accuracy         100.00 %" in done.output
-    pytest.importorskip("fsspec", reason="fsspec is not installed: it comes with the extra fleet")
-    shutil.make_archive("photos", "zip", tmp_path, "photos")
-    packed = evaluate("digits.tflite", f"zip://photos::{tmp_path}/photos.zip", *words[2:], *QUICK)
-    assert packed.exit_code == 0, packed.output
-    assert "accuracy         100.00 %" in packed.output
-    path.write_bytes(b"none")
+    photos.write_bytes(b"none")
     failed = evaluate(*words, *QUICK)
     assert failed.exit_code == 5
     assert "1 examples failed, at most 0 may" in failed.stderr
     assert "accuracy         91.67 %" in failed.output
     assert evaluate(*words, *QUICK, "--max-failed", "1").exit_code == 0
+
+
+@pytest.mark.long("data in archives and folders are compared every day")
+@pytest.mark.usefixtures("photos")
+def test_pictures_in_an_archive(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec", reason="fsspec is not installed: it comes with the extra fleet")
+    shutil.make_archive("photos", "zip", tmp_path, "photos")
+    packed = evaluate("digits.tflite", f"zip://photos::{tmp_path}/photos.zip", *PIXELS, *QUICK)
+    assert packed.exit_code == 0, packed.output
+    assert "accuracy         100.00 %" in packed.output
 
 
 def test_two_runs_beside_each_other() -> None:

@@ -119,7 +119,10 @@ def test_a_model_that_an_engine_refuses_ends_it_with_the_reason(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("dialect", Dialect)
-@pytest.mark.parametrize("size", [511, 512, 513, 1024, 1025])
+@pytest.mark.parametrize(
+    "size",
+    [511, 512, 513, *(pytest.param(size, marks=pytest.mark.long("as 512 and 513")) for size in (1024, 1025))],
+)
 def test_tensors_of_every_remainder_of_a_packet(address: str, dialect: Dialect, size: int) -> None:
     model = networks.two_input_add_network(size)
     one, two = bytes(i % 60 for i in range(size)), bytes(i % 61 for i in range(size))

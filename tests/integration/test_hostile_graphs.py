@@ -11,6 +11,7 @@ from aisrv.graph.compiler.compile import compile_text
 from aisrv.graph.errors import TextError
 from aisrv.graph.platform.manifests import Platform
 from aisrv.graph.text.grammar import EVERY_TAG
+from tests.support.amounts import in_ci
 from tests.support.hostile_graphs import PIECES, computer, try_manifest, try_text, try_words
 
 PLATFORM = computer()
@@ -22,17 +23,17 @@ def platform() -> Platform:
 
 
 def test_mutants_of_texts(platform: Platform) -> None:
-    outcomes = Counter(try_text(number, platform) for number in range(300))
+    outcomes = Counter(try_text(number, platform) for number in range(in_ci(300, every_day=120)))
     assert min(outcomes["compiled"], outcomes["refused"]) > 20
 
 
 def test_mutants_of_words(platform: Platform) -> None:
-    outcomes = Counter(try_words(number, platform) for number in range(500))
+    outcomes = Counter(try_words(number, platform) for number in range(in_ci(500, every_day=200)))
     assert min(outcomes["read"] + outcomes["compiled again"], outcomes["refused"]) > 20
 
 
 def test_mutants_of_manifests(tmp_path: Path) -> None:
-    outcomes = Counter(try_manifest(number, tmp_path) for number in range(150))
+    outcomes = Counter(try_manifest(number, tmp_path) for number in range(in_ci(150, every_day=60)))
     assert min(outcomes["compiled"], outcomes["refused"]) > 10
 
 

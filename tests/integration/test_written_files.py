@@ -36,7 +36,6 @@ ELSEWHERE: Final = {
     "aisrv/image_builder/compiler.py _compile": "in a temporary directory",
     "aisrv/firmware/compiler.py _alone": "a lock",
     "aisrv/firmware/compiler.py runtime": "in a temporary directory",
-    "aisrv/firmware/compiler.py _alone": "a lock",
     "aisrv/attach/preload/tree.py PreloadTree._add_device": "in a temporary directory",
     "aisrv/attach/preload/tree.py PreloadTree._write": "in a temporary directory",
     "aisrv/attach/preload/tree.py ReadyFifo.__init__": "a pipe",

@@ -19,13 +19,16 @@ from importlib import import_module
 from typing import Any
 
 OTHERS = ("host_tools.cli", "flash_server.cli")
+LATER = ("numpy", "rich.table", "aisrv.model.reader", "aisrv.kernels.network")
+"""What many commands import when they run, and takes most of their time."""
 MOST_BYTES = 1 << 20
 
 
 def import_commands() -> None:
     """Import all commands; the group of `aisrv` loads each when it is used."""
     modules = [place.partition(":")[0] for place, _ in import_module("aisrv.cli.main").COMMANDS.values()]
-    for module in (*modules, *OTHERS):
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # forks have no other threads; their environment is their own
+    for module in (*modules, *OTHERS, *LATER):
         with suppress(ImportError):  # the command itself says what is missing
             import_module(module)
     gc.collect()

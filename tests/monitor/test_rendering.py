@@ -24,6 +24,7 @@ from aisrv.monitor.values import (
     Traffic,
 )
 from aisrv.protocol.commands import Status
+from tests.support.amounts import in_ci
 
 CORES = (
     CoreStatus(
@@ -188,7 +189,7 @@ def test_the_lowest_terminals_get_a_line_for_each_device() -> None:
     assert len(drawn(DevicesView((VIEW, VIEW)).table())) == 3
 
 
-@pytest.mark.parametrize("height", range(5, 60))
+@pytest.mark.parametrize("height", range(5, 60, in_ci(1, every_day=3)))
 def test_no_view_is_taller_than_the_terminal(height: int) -> None:
     assert len(drawn(DevicesView((VIEW,) * 4, 3, "seccomp"), height=height)) < height
 

@@ -25,6 +25,7 @@ from aisrv.web.hub import GRID, LOG_LINES, TICK, Hub, PageLog
 from aisrv.web.merge_patch import merge_patch
 from aisrv.xcore.chanend import ChanEnd
 from phy.usb.bus import UsbBus
+from tests.support.amounts import in_ci
 
 
 def in_virtual_time(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
@@ -119,7 +120,7 @@ def messages(frames: bytes) -> Iterator[Any]:
 
 
 @in_virtual_time
-async def test_a_thousand_random_patches_give_the_state() -> None:
+async def test_random_patches_give_the_state() -> None:
     numbers = random.Random(4)
     model = digits.model_bytes()
     async with running() as (device, hub, nursery):
@@ -149,7 +150,7 @@ async def test_a_thousand_random_patches_give_the_state() -> None:
         changes = [infer, set_lights, pull, plug, log]
         state: Any = {}
         patches = lines = 0
-        while patches < 1000:
+        while patches < in_ci(1000, every_day=200):
             if numbers.getrandbits(7) == 0:
                 await load()
             await numbers.choice(changes)()
@@ -169,7 +170,7 @@ async def test_a_thousand_random_patches_give_the_state() -> None:
             state = applied(state, message.get("patch", {}))
         now = json.loads(msgspec.json.encode(hub.views["1-1"].state(0.0), enc_hook=int))
         assert state | {"t": 0.0} == now
-        assert lines > 50
+        assert lines > in_ci(50, every_day=10)
 
 
 @in_virtual_time

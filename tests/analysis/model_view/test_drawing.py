@@ -9,6 +9,7 @@ from aisrv.analysis.model_view import view_model
 from aisrv.analysis.model_view.drawing import MOST_BOXES, draw, to_svg
 from aisrv.model import ModelFileError
 from tests.support import mlperf_tiny, tflite_micro_models
+from tests.support.amounts import in_ci
 from tests.support.branching_networks import adding_network, chain, random_network
 from tests.support.drawn_models import SVG, check_drawing
 from tests.support.hostile_models import case
@@ -39,7 +40,7 @@ def test_real_models(name: str) -> None:
     assert all(f"{operator.ticks:,} ticks" in titles for operator in view.operators)
 
 
-@pytest.mark.parametrize("number", range(60))
+@pytest.mark.parametrize("number", range(in_ci(60, every_day=20)))
 def test_hostile_models_are_drawn_or_refused(number: int) -> None:
     try:
         view = view_model(case(number).model, f"case {number}")

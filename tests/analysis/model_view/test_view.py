@@ -20,6 +20,7 @@ from aisrv.model.arena_scratch import tflm_scratch
 from aisrv.model.reader import read_model
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.support import mlperf_tiny
+from tests.support.amounts import in_ci
 from tests.support.drawn_models import check_texts
 from tests.support.hostile_models import case
 
@@ -143,7 +144,7 @@ def test_what_is_no_model_is_refused() -> None:
         view_model(b"no model")
 
 
-@pytest.mark.parametrize("number", range(60, 120))
+@pytest.mark.parametrize("number", range(60, 60 + in_ci(60, every_day=20)))
 def test_hostile_models_are_told_or_refused(number: int) -> None:
     try:
         view = view_model(case(number).model, f"case {number}\x1b[2J")

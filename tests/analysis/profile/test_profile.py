@@ -39,7 +39,7 @@ from aisrv.protocol.memory_map import ModelMemory
 from aisrv.values.printable import printable
 from aisrv.values.settings.size import Size
 from tests.support import native, networks
-from tests.support.amounts import amount
+from tests.support.amounts import amount, in_ci
 
 DIGITS = digits.model_bytes()
 # By hand, in issue slots: 64 pixels of 9*4 products and a pad to 10x10; windows of 2x2; 16 pixels of 2 groups
@@ -171,7 +171,7 @@ def test_truncated_model_is_refused_by_name(length: int) -> None:
 @pytest.mark.in_full
 def test_damaged_models_give_a_profile_or_an_error() -> None:
     chance = random.Random(6)
-    refused, tries = 0, amount(300, every_day=40)
+    refused, tries = 0, amount(300, every_day=in_ci(40, every_day=15))
     for _ in range(tries):
         damaged = bytearray(DIGITS)
         for _ in range(chance.randrange(1, 4)):

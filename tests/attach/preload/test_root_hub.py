@@ -132,10 +132,10 @@ async def test_who_opens_a_device_late_has_one_that_is_gone(tmp_path: Path) -> N
             await found.open(2)
 
 
-@pytest.mark.parametrize(
-    "most",
-    [9, pytest.param(MOST_DEVICES, marks=pytest.mark.long("the whole bus; a small one does every day"))],
-)
+WHOLE_BUS = pytest.param(MOST_DEVICES, marks=pytest.mark.long("a bus of few devices does every day"))
+
+
+@pytest.mark.parametrize("most", [9, WHOLE_BUS])
 async def test_numbers_are_used_again_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
@@ -150,8 +150,12 @@ async def test_numbers_are_used_again_late(
         assert [node.device_number for node in found.hub.nodes] == [4, 3]
 
 
-async def test_a_full_bus_gives_the_only_number_that_is_left_at_once(tmp_path: Path) -> None:
-    async with plugged(tmp_path, MOST_DEVICES) as found:
+@pytest.mark.parametrize("most", [9, WHOLE_BUS])
+async def test_a_full_bus_gives_the_only_number_that_is_left_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(root_hub, "MOST_DEVICES", most)
+    async with plugged(tmp_path, most) as found:
         await found.cycle(5)
         assert found.hub.nodes[4].device_number == 6
         assert not found.hub.nodes[4].unplugged

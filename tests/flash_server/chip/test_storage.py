@@ -35,6 +35,7 @@ def killed(path: Path, kills: int, kind: str) -> list[int]:
     return [int(word) for word in done.stdout.split()]
 
 
+@pytest.mark.long("it checks a check, by a hundred processes that are killed")
 def test_the_check_notices_torn_writes(tmp_path: Path) -> None:
     assert killed(tmp_path / "chip", 100, "torn")[2] > 0
 

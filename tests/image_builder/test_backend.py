@@ -8,6 +8,7 @@ from aisrv import digits
 from aisrv.kernels.backends.registry import BackendError, find_backend
 from aisrv.kernels.network.load import load_network
 from tests.support import mlperf_tiny
+from tests.support.amounts import in_ci
 from tests.support.operators import Draw
 
 pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
@@ -45,7 +46,7 @@ def test_keyword_spotting() -> None:
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(in_ci(30, every_day=10)))
 def test_random_operators(operator: int, seed: int) -> None:
     case = Draw(seed).case(operator)
     assert list(case.run(find_backend("relocatable"))) == list(case.run(find_backend("numpy")))

@@ -8,6 +8,7 @@ import random
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -95,26 +96,32 @@ def head_on_a_host(file: bytes) -> int:
     return plan_arena(model, tflm_scratch(model, pointer=8)).head
 
 
+@cache
 def streaming_models() -> dict[str, bytes]:
-    return {path.stem: path.read_bytes() for path in wake_words.files()} or pytest.skip(wake_words.REASON)
+    return {path.stem: path.read_bytes() for path in wake_words.files()}
 
 
+@cache
 def small_networks() -> dict[str, bytes]:
     return {name: make() for name, make in SMALL.items()}
 
 
+@cache
 def reference_models() -> dict[str, bytes]:
     return {name: mlperf_tiny.model_bytes(name) for name in mlperf_tiny.NAMES}
 
 
+@cache
 def networks_of_any_order() -> dict[str, bytes]:
     return {str(seed): additions(seed) for seed in range(150)}
 
 
+@cache
 def models_of_tflm() -> dict[str, bytes]:
     return {name: tflite_micro_models.model_bytes(name) for name in tflite_micro_models.NAMES}
 
 
+@cache
 def operators_with_scratch() -> dict[str, bytes]:
     return {
         f"{operator} {seed}": scratch_networks.network(operator, seed)
@@ -123,39 +130,54 @@ def operators_with_scratch() -> dict[str, bytes]:
     }
 
 
+@cache
 def models_of_several_subgraphs() -> dict[str, bytes]:
     models = {str(seed): control_models.drawn(seed) for seed in range(30)}
     return models | {"loop": control_models.counting(), "choice": control_models.choosing()}
 
 
+@cache
 def networks_of_any_operators() -> dict[str, bytes]:
     return {str(seed): random_networks.drawn_network(seed)[0] for seed in range(60)}
 
 
-@pytest.mark.parametrize(
-    "models",
-    [
-        small_networks,
-        reference_models,
-        streaming_models,
-        models_of_tflm,
-        networks_of_any_order,
-        operators_with_scratch,
-        networks_of_any_operators,
-        models_of_several_subgraphs,
-    ],
+Models = Callable[[], dict[str, bytes]]
+FAMILIES: tuple[Models, ...] = (
+    small_networks,
+    reference_models,
+    streaming_models,
+    models_of_tflm,
+    networks_of_any_order,
+    operators_with_scratch,
+    networks_of_any_operators,
+    models_of_several_subgraphs,
 )
-def test_head_equals_that_of_tflm(models: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:
-    files = models()
-    ours = {name: head_on_a_host(file) for name, file in files.items()}
-    assert ours == {name: head for name, (head, _) in tflm_needs(files, tmp_path).items()}
+Needs = Callable[[Models], dict[str, tuple[int, int]]]
 
 
-def test_the_engine_kernels_plans_the_same_head(tmp_path: Path) -> None:
-    files = networks_of_any_operators()
+@pytest.fixture(scope="module")
+def needs_of(tmp_path_factory: pytest.TempPathFactory) -> Needs:
+    """Return what says head and tail of each model of a family; one process has loaded those of all."""
+    files = {
+        f"{number} {name}": file for number, models in enumerate(FAMILIES) for name, file in models().items()
+    }
+    needs = tflm_needs(files, tmp_path_factory.mktemp("models"))
+    return lambda models: {name: needs[f"{FAMILIES.index(models)} {name}"] for name in models()}
+
+
+@pytest.mark.parametrize("models", FAMILIES)
+def test_head_equals_that_of_tflm(models: Models, needs_of: Needs) -> None:
+    if not models():
+        pytest.skip(wake_words.REASON)
+    ours = {name: head_on_a_host(file) for name, file in models().items()}
+    assert ours == {name: head for name, (head, _) in needs_of(models).items()}
+
+
+def test_the_engine_kernels_plans_the_same_head(needs_of: Needs) -> None:
     backend = find_backend("numpy")
+    files = networks_of_any_operators()
     ours = {name: plan_network(read_model(file), backend).head for name, file in files.items()}
-    assert ours == {name: head for name, (head, _) in tflm_needs(files, tmp_path).items()}
+    assert ours == {name: head for name, (head, _) in needs_of(networks_of_any_operators).items()}
 
 
 def test_scratch_matters_for_every_operator_that_is_said_to_have_it() -> None:
@@ -164,7 +186,7 @@ def test_scratch_matters_for_every_operator_that_is_said_to_have_it() -> None:
         assert any(plan_arena(model).head < plan_arena(model, tflm_scratch(model)).head for model in models)
 
 
-def test_tail_is_below_that_with_wide_pointers_and_above_half(tmp_path: Path) -> None:
+def test_tail_is_below_that_with_wide_pointers_and_above_half(needs_of: Needs) -> None:
     files = small_networks()
-    for name, (_, tail) in tflm_needs(files, tmp_path).items():
+    for name, (_, tail) in needs_of(small_networks).items():
         assert tail / 2 < arena_need(read_model(files[name])).tail < tail, name

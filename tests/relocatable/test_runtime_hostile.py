@@ -14,7 +14,7 @@ from aisrv.model.relocatable.errors import Cause, RuntimeFailure
 from aisrv.relocatable.machine import Machine
 from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE
 from aisrv.relocatable.runtime import LoadMode, Runtime
-from tests.support.amounts import some
+from tests.support.amounts import in_ci, some
 from tests.support.hostile_images import changed_image
 from tests.support.networks import run as run_tflite
 from tests.support.relocatable import digits_image
@@ -22,7 +22,7 @@ from tests.support.relocatable import digits_image
 pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
 PICTURE = digits.test_images()[0].image
-IMAGES_A_SEED = 250
+IMAGES_A_SEED = in_ci(250, every_day=120)
 SECONDS = 0.05
 """A call of an image's code is stopped after so long."""
 CALLS_AN_IMAGE = 8

@@ -14,6 +14,7 @@ from aisrv.model.relocatable.errors import Cause, RuntimeFailure
 from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE
 from aisrv.relocatable.runtime import Handle, LoadMode, Runtime
 from tests.support import mlperf_tiny
+from tests.support.amounts import in_ci
 from tests.support.relocatable import fresh_image, needs_compiler, unmap_flash
 
 pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
@@ -67,7 +68,7 @@ def test_a_copy_needs_no_flash() -> None:
     assert scores(runtime, handle) == expected()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(in_ci(6, every_day=3)))
 def test_at_random_addresses(seed: int) -> None:
     rng = random.Random(seed)
     at, ram = FLASH_BASE + 4 * rng.randrange(0x4000), RAM_BASE + 4 * rng.randrange(0x4000)

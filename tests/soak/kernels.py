@@ -81,7 +81,7 @@ CHECK: Final = Check(
     "random networks on every kernel backend, beside TensorFlow Lite Micro",
     "networks",
     10_000,
-    10,
+    4,
     15,
     check_kernels,
     needs=_missing,

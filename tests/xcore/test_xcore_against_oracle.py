@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from aisrv.xcore.trace import Tracer
-from tests.support.amounts import some
+from tests.support.amounts import in_ci, some
 from tests.support.oracle import execution, substrate
 from tests.support.oracle.execution import Outcome
 from tests.support.oracle.programs import (
@@ -26,7 +26,9 @@ BLOCKS = some(range(20), every_day=1)
 
 @pytest.mark.in_full
 @pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize(("draw", "count"), [(any_program, 600), (stream_program, 150)])
+@pytest.mark.parametrize(
+    ("draw", "count"), [(any_program, in_ci(600, every_day=300)), (stream_program, in_ci(150, every_day=75))]
+)
 async def test_verbs_one_after_another(draw: Draw, count: int, block: int) -> None:
     """A turn begins or cancels one verb, and every other goes on as far as it can."""
     for seed in range(block * count, (block + 1) * count):

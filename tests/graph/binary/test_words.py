@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from aisrv.graph.binary.model import Arc, Graph, Header, IoEntry, ScriptArc, Segment
 from aisrv.graph.binary.words import parse_words, read_words, words_of
 from aisrv.graph.errors import FieldError, WordsError
+from tests.support.amounts import in_ci
 from tests.support.graph_golden import PAIRS
 
 
@@ -159,7 +160,7 @@ def test_random_words_give_a_graph_or_an_error_with_a_place(words: list[int]) ->
 def test_mutants_of_words_give_a_graph_or_an_error_with_a_place(name: str) -> None:
     generator = random.Random(name)
     words = golden_words(name)
-    for _ in range(500):
+    for _ in range(in_ci(500, every_day=200)):
         mutant = list(words)
         for _ in range(generator.randint(1, 3)):
             mutant[generator.randrange(len(mutant))] ^= 1 << generator.randrange(32)

@@ -5,7 +5,7 @@ from itertools import cycle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aisrv.graph.nodes.arcs import ArcBuffer
@@ -13,6 +13,7 @@ from aisrv.graph.nodes.registry import Registry
 from aisrv.graph.run.io import ANALOG_OUT, AUDIO_OUT, AcknowledgeError, IoPort
 from aisrv.graph.run.scheduler import Interpreter
 from aisrv.graph.run.state import GraphState
+from tests.support.amounts import in_ci
 from tests.support.graphs import (
     Sink,
     Source,
@@ -196,6 +197,7 @@ def test_any_division_of_acknowledgements_gives_the_golden_output(
     assert bytes(sink.data) == golden_runtime("c1_out.raw").read_bytes()[: 64 * 40]
 
 
+@settings(max_examples=in_ci(100, every_day=10))
 @given(st.lists(st.integers(1, 700), min_size=1, max_size=8))
 def test_acknowledgements_that_come_later_give_the_same_output(sizes: list[int]) -> None:
     def run(parts: list[int]) -> bytes:

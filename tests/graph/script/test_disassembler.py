@@ -10,6 +10,7 @@ from aisrv.graph.script.line import LineAssembler
 from aisrv.graph.script.public_line import PublicLine
 from tests.graph.script.scripts import code_of
 from tests.graph.script.test_assembler import ENCODED
+from tests.support.amounts import in_ci
 from tests.support.graph_golden import PAIRS
 
 
@@ -58,7 +59,7 @@ def test_random_words_come_back(words: list[int]) -> None:
 @pytest.mark.parametrize("line", [LineAssembler, PublicLine])
 def test_random_instructions_come_back(line: type[LineAssembler]) -> None:
     generator = random.Random(7)
-    for _ in range(300):
+    for _ in range(in_ci(300, every_day=80)):
         words = [
             generator.choice((0, 1, 2)) << 30 | generator.randrange(48, 64) << 24 | generator.getrandbits(24)
             for _ in range(12)

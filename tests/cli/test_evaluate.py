@@ -194,6 +194,7 @@ def test_metrics_of_ones_own_and_other_tasks(tmp_path: Path, monkeypatch: pytest
     assert found["metrics"]["auc"]["value"] > 0.99
 
 
+@pytest.mark.long("layers are compared every day; this is the whole command")
 def test_layers_name_where_engines_part() -> None:
     found = result("digits", "--no-parts", "--limit", "3", "--against", "tflm", "--layers")
     layers = found["against"]["layers"]
@@ -202,6 +203,7 @@ def test_layers_name_where_engines_part() -> None:
     assert len(layers["tensors"]) >= 5
 
 
+@pytest.mark.long("devices answer a run's examples every day; this is the whole command")
 def test_on_a_device_the_answers_are_the_same() -> None:
     found = result("digits", "--no-parts", "--limit", "40", "--against", "kernels", "--devices", "2")
     assert found["against"]["differing"] == 0
@@ -218,6 +220,7 @@ def test_several_devices_are_virtual_and_of_this_machine() -> None:
     assert (refused.exit_code, "leave one out" in refused.stderr) == (2, True)
 
 
+@pytest.mark.long("runs and sweeps are stopped every day; this is the whole command")
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
     (tmp_path / "slow_engine.py").write_text(
         "import os, signal, time\n"

@@ -66,6 +66,7 @@ def test_the_summary_in_the_terminal(trace: Path) -> None:
     assert "Traceback" not in shown
 
 
+@pytest.mark.long("it reads traces of all kinds every day; this one is of a whole command")
 def test_perfetto_takes_it(trace: Path, trace_processor: TraceProcessor) -> None:
     problems, (process,), commands, (flows,) = trace_processor.query(
         trace,

@@ -140,16 +140,22 @@ def test_a_measurement_in_a_process_of_its_own(model: Path) -> None:
 
 # Commands that wait for a device, which accepts a connection and never answers.
 
+OTHERS = pytest.mark.long("each kind of connection is waited for every day")
+
 
 @pytest.mark.parametrize(
     "command",
     [
         lambda address, _: [*HOST, "--device", f"usbip:{address}", "info"],
-        lambda address, _: [*HOST, "--device", f"usbip:{address}", "--json", "info"],
-        lambda address, model: [*HOST, "--device", f"usbip:{address}", "load", model],
+        pytest.param(
+            lambda address, _: [*HOST, "--device", f"usbip:{address}", "--json", "info"], marks=OTHERS
+        ),
+        pytest.param(
+            lambda address, model: [*HOST, "--device", f"usbip:{address}", "load", model], marks=OTHERS
+        ),
         lambda address, _: [*HOST, "--device", f"spi:0.0@{address}", "info"],
         lambda address, _: [*HOST, "--device", f"jacdac:{address}", "info"],
-        lambda address, _: [*AISRV, "demo", "--device", f"usbip:{address}"],
+        pytest.param(lambda address, _: [*AISRV, "demo", "--device", f"usbip:{address}"], marks=OTHERS),
         lambda address, _: [
             *AISRV,
             "replay",

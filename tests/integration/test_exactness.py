@@ -26,6 +26,14 @@ SEEDED_RUNS = 3
 
 LIKE_DIRECT = [needs(kind) for kind in PACKAGES if (kind in EXACT) == ("tflite" in EXACT)]
 """Kinds that give the bytes of `networks.run`: the exact ones, or those that are LiteRT where that is it."""
+SOME_DIRECT = [
+    needs(
+        kind,
+        marks=[pytest.mark.long("it runs the models of MLPerf Tiny every day")] if kind == "tflite" else [],
+    )
+    for kind in PACKAGES
+    if (kind in EXACT) == ("tflite" in EXACT)
+]
 LITERT_STEPS = 8
 """How far LiteRT may be from TensorFlow Lite Micro, for FULLY_CONNECTED ("Inference engines", its table)."""
 
@@ -44,7 +52,7 @@ def fingerprint(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-@pytest.mark.parametrize("kind", LIKE_DIRECT)
+@pytest.mark.parametrize("kind", SOME_DIRECT)
 async def test_all_digits(kind: str) -> None:
     model = digits.two_output_model_bytes()
     async with model_session(model, isolated_as(kind)) as session:
@@ -103,7 +111,7 @@ async def test_mlperf_tiny_as_tflm_gave_it(name: str, kind: str) -> None:
         assert memoryview(output).cast("b").tolist() == known["final_output"]
 
 
-@pytest.mark.parametrize("kind", LIKE_DIRECT)
+@pytest.mark.parametrize("kind", SOME_DIRECT)
 @pytest.mark.parametrize(
     "make", [networks.adding_network, networks.mmac_network, lambda: networks.cut_in_two()[0]]
 )
@@ -141,7 +149,16 @@ async def test_litert_finds_the_digits_that_tflm_finds(kind: str, reference: str
 
 @pytest.mark.parametrize("kind", [needs("litert")])
 @pytest.mark.parametrize("reference", [needs("tflm")])
-@pytest.mark.parametrize("name", mlperf_tiny.NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *mlperf_tiny.NAMES[:2],
+        *(
+            pytest.param(name, marks=pytest.mark.long("two others are compared every day"))
+            for name in mlperf_tiny.NAMES[2:]
+        ),
+    ],
+)
 async def test_litert_is_a_few_steps_from_tflm_at_most(name: str, kind: str, reference: str) -> None:
     ours, tflm = [
         array_of([outputs[0] for outputs in (await answers_of(name, each)).seeded])

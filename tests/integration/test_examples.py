@@ -51,6 +51,7 @@ def digit_in(image: bytes) -> int:
     return scores.index(max(scores))
 
 
+@pytest.mark.long("what it sees is compared with both networks every day")
 def test_director_prints_what_it_sees_and_ends() -> None:
     done = run_process([sys.executable, EXAMPLES / "director.py"], check=True)
     assert done.stderr == ""

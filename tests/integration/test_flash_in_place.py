@@ -98,9 +98,22 @@ def code_address(segment: int = SECTOR) -> int:
     return BOOT_BYTES + segment + StoredHeader.SIZE + RUN
 
 
-@RUNNERS
-@pytest.mark.parametrize("part", ["operators", "xip"])
-@pytest.mark.parametrize("swapped", [False, True])
+IN_A_WORKER = pytest.mark.long(
+    "another combination runs in a worker every day, and all of them in this process"
+)
+
+
+@pytest.mark.parametrize(
+    ("runner", "part", "swapped"),
+    [
+        *((inline, part, swapped) for part in ("operators", "xip") for swapped in (False, True)),
+        (isolated, "xip", True),
+        *(
+            pytest.param(isolated, *rest, marks=IN_A_WORKER)
+            for rest in (("xip", False), ("operators", True), ("operators", False))
+        ),
+    ],
+)
 async def test_an_image_runs_from_the_bytes_of_its_segment(
     opened: Opened, runner: Runners, part: str, swapped: bool
 ) -> None:
@@ -114,12 +127,19 @@ async def test_an_image_runs_from_the_bytes_of_its_segment(
 # Weights in a segment of their own.
 
 M33, M33_WEIGHTS = stored(read(DIGITS_M33)), with_header(read(DIGITS_M33.with_suffix(".weights")))
-SPLIT_KINDS = pytest.mark.parametrize("kind", ["relocatable:cortex-m33", "relocatable:cortex-m33:copy"])
+SPLIT_KINDS = "relocatable:cortex-m33", "relocatable:cortex-m33:copy"
+SPLIT_PARTS = ("operators", "parameters"), ("xip", "operators")
+"""Segments of the code and of the weights."""
 
 
-@RUNNERS
-@SPLIT_KINDS
-@pytest.mark.parametrize(("code", "weights"), [("operators", "parameters"), ("xip", "operators")])
+@pytest.mark.parametrize(
+    ("runner", "kind", "code", "weights"),
+    [
+        *((inline, kind, *parts) for kind in SPLIT_KINDS for parts in SPLIT_PARTS),
+        *((isolated, kind, *SPLIT_PARTS[0]) for kind in SPLIT_KINDS),
+        *(pytest.param(isolated, kind, *SPLIT_PARTS[1], marks=IN_A_WORKER) for kind in SPLIT_KINDS),
+    ],
+)
 async def test_an_image_runs_with_the_weights_of_another_segment(
     opened: Opened, runner: Runners, kind: str, code: str, weights: str
 ) -> None:
@@ -153,7 +173,7 @@ async def test_weights_that_a_programmer_overwrites_change_the_next_run(
         assert (status, output == EXPECTED) == (Status.OKAY, False)
 
 
-@SPLIT_KINDS
+@pytest.mark.parametrize("kind", SPLIT_KINDS)
 async def test_an_image_without_its_weights_is_not_loaded(opened: Opened, kind: str) -> None:
     async with opened(data_of(xip=M33), inline, EngineKind.parse(kind)) as device:
         assert await load(device) == Status.ERROR_MODEL_ERR

@@ -58,6 +58,7 @@ def test_each_result_is_that_of_the_reference_kernels(
         assert scores == tuple((np.frombuffer(output, np.int8).astype(float) + 128) / 256)
 
 
+@pytest.mark.long("each of its results is compared every day")
 def test_example_names_the_gestures() -> None:
     done = run_process([sys.executable, FOLDER / "gestures.py"], check=True)
     names = [line[8:].rsplit(maxsplit=1)[0].strip() for line in done.stdout.splitlines()]

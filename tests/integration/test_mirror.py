@@ -26,14 +26,17 @@ def mirrors() -> Iterator[Path]:
             yield path
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(TESTS))) for path in mirrors()])
-def test_a_test_file_begins_with_the_name_of_its_module_or_package(path: Path) -> None:
-    code = counterpart(path.parent)
-    assert code.is_dir(), f"{path.parent} mirrors no folder of code"
+@pytest.mark.parametrize(
+    "folder", sorted({path.parent for path in mirrors()}), ids=lambda folder: str(folder.relative_to(TESTS))
+)
+def test_a_test_file_begins_with_the_name_of_its_module_or_package(folder: Path) -> None:
+    code = counterpart(folder)
+    assert code.is_dir(), f"{folder} mirrors no folder of code"
     names = {each.stem for each in code.glob("*.py")} | {
         each.name for each in code.iterdir() if each.is_dir()
     }
-    topic = path.stem.removeprefix("test_") + "_"
-    assert any(topic.startswith(f"{name}_") for name in {*names, code.name}), (
-        f"no module of {code} is named as {path.name} begins"
-    )
+    for path in folder.glob("test_*.py"):
+        topic = path.stem.removeprefix("test_") + "_"
+        assert any(topic.startswith(f"{name}_") for name in {*names, code.name}), (
+            f"no module of {code} is named as {path.name} begins"
+        )

@@ -60,6 +60,7 @@ def test_a_buffered_port_receives_a_camera_s_frame() -> None:
     assert (done.stdout, done.stderr) == (shown, "")
 
 
+@pytest.mark.long("many transfers, bit by bit; the other examples on pins run every day")
 def test_a_master_of_four_ports_has_the_device_classify_a_digit(tmp_path: Path) -> None:
     path = tmp_path / "pins.vcd"
     done = run_process([sys.executable, EXAMPLES / "spi_master.py", path], check=True)

@@ -1,7 +1,8 @@
 """The fixtures in a project that is not ours."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -201,20 +202,12 @@ def test_the_fixtures_are_listed_with_their_purpose(pytester: pytest.Pytester) -
     )
 
 
-def test_evaluate_in_a_test(pytester: pytest.Pytester) -> None:
-    pytester.path.joinpath("net.tflite").write_bytes(digits.model_bytes())
-    pytester.makepyfile(
-        """
-        def test_the_digits(aisrv_evaluate):
-            result = aisrv_evaluate("net.tflite", "digits", against="kernels:numpy", limit=50)
-            assert result["metrics"]["accuracy"]["value"] == 1.0
-            assert result["against"]["differing"] == 0
-            assert result["check"]["same"]
-
-        def test_no_data(aisrv_evaluate):
-            aisrv_evaluate("net.tflite", "nowhere")
-        """
-    )
-    result = pytester.runpytest_subprocess(*ALONE, "--no-header", "-rN")
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*nowhere: No such file or directory*"])
+def test_evaluate_in_a_test(aisrv_evaluate: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    model = tmp_path / "net.tflite"
+    model.write_bytes(digits.model_bytes())
+    result = aisrv_evaluate(model, "digits", against="kernels:numpy", limit=50)
+    assert result["metrics"]["accuracy"]["value"] == 1.0
+    assert result["against"]["differing"] == 0
+    assert result["check"]["same"]
+    with pytest.raises(pytest.fail.Exception, match="nowhere: No such file or directory"):
+        aisrv_evaluate(model, "nowhere")

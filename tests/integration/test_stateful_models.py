@@ -238,7 +238,10 @@ def test_what_keeps_something_from_run_to_run() -> None:
     assert not read_model(typed_network()).has_variables
 
 
-@pytest.mark.parametrize("kind", [needs(kind) for kind in DIRECT])
+@pytest.mark.parametrize(
+    "kind",
+    [needs("tflm"), needs("tflite", marks=[pytest.mark.long("smaller models are reset in it every day")])],
+)
 async def test_reset_of_a_wake_word(kind: str) -> None:
     rows = features(STEPS)
     async with open_device(Board(protocol=UsbProtocol.IOSERVER), runner=isolated_as(kind)) as device:
@@ -253,6 +256,7 @@ async def test_reset_of_a_wake_word(kind: str) -> None:
         assert await stream() == first
 
 
+@pytest.mark.long("each engine gives the outputs of its interpreter every day")
 @pytest.mark.skipif("tflite" not in EXACT, reason="tflite_runtime is not installed")
 async def test_wake_word_of_all_engines_is_the_same() -> None:
     model = wake_words.file("hey_mycroft").read_bytes()

@@ -2,6 +2,7 @@
 
 import ast
 import resource
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -157,27 +158,39 @@ def device() -> Iterator[str]:
         yield address
 
 
+def _run(name: str, words: str) -> Result:
+    program, *subcommands = name.split()
+    return CliRunner().invoke(MAINS[program], [*subcommands, *words.split()])
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what commands read."""
+    folder = tmp_path_factory.mktemp("inputs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, content in example_files().items():
+            Path(name).write_bytes(content)
+        Path("graph.txt").write_text((ROOT / "examples" / "graph" / "digits.txt").read_text())
+        Path("sweep.toml").write_text("models = ['digits.tflite']")
+        builder = flexbuffers.Builder()
+        with builder.Vector():
+            builder.Blob(b"parameters")
+        Path("blob.params").write_bytes(builder.Finish())
+        assert _run("aisrv-flash pack", "--engine model=digits.tflite --output image").exit_code == 0
+        assert _run("aisrv-flash write", "image --chip chip").exit_code == 0
+    return folder
+
+
 @pytest.fixture
-def call(device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Result]:
+def call(
+    device: str, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str], Result]:
     """Call a command in a folder with inputs."""
+    shutil.copytree(inputs, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AISRV_DEVICE", device)
-    for name, content in example_files().items():
-        Path(name).write_bytes(content)
-    Path("graph.txt").write_text((ROOT / "examples" / "graph" / "digits.txt").read_text())
-    Path("sweep.toml").write_text("models = ['digits.tflite']")
-    builder = flexbuffers.Builder()
-    with builder.Vector():
-        builder.Blob(b"parameters")
-    Path("blob.params").write_bytes(builder.Finish())
-
-    def run(name: str, words: str) -> Result:
-        program, *subcommands = name.split()
-        return CliRunner().invoke(MAINS[program], [*subcommands, *words.split()])
-
-    assert run("aisrv-flash pack", "--engine model=digits.tflite --output image").exit_code == 0
-    assert run("aisrv-flash write", "image --chip chip").exit_code == 0
-    return run
+    return _run
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
@@ -159,15 +159,15 @@ def _build(program: Program, compiler: str) -> Path:
         _check_library(library)
     parts = runtime(compiler, program.functions, program.bits)
     calls = list(_calls(compiler, program))
-    texts = [_run(*call, "-E") for call in calls]
+    texts = _run_all((*call, "-E") for call in calls)
     assemblers = [assembler_options(compiler, cache()) if has_assembly(text) else () for text in texts]
     kept = cache() / _key(compiler, program, [*parts, *texts, *sum(assemblers, ())]) / "program"
     if os.access(kept, os.X_OK):
         return kept
     with tempfile.TemporaryDirectory(prefix="aisrv-firmware-") as folder:
         objects = [f"{folder}/{number}.o" for number in range(len(calls))]
-        for call, assembler, output in zip(calls, assemblers, objects, strict=True):
-            _run(*call, *assembler, "-c", "-o", output)
+        each = zip(calls, assemblers, objects, strict=True)
+        _run_all((*call, *assembler, "-c", "-o", output) for call, assembler, output in each)
         libraries = ("-lstdc++", "-lm") if _has_cpp(program) else ("-lm",)
         linked = Path(folder, "program")
         objects += [*parts, *map(str, program.libraries)]  # an archive gives what those before it want
@@ -212,11 +212,12 @@ def runtime(compiler: str, functions: Sequence[str] = (), bits: int = 64) -> lis
         (work / "verbs.h").write_text(header())
         (work / tasks).write_text(table)
         sources = (*(HERE / name for name in RUNTIME), work / tasks)
-        for source, output in zip(sources, objects, strict=True):
-            if not output.is_file():
-                _run(compiler, *options, f"-I{work}", str(source), "-c", "-o", str(work / output.name))
-                _run(_objcopy(), *_RUNTIME_CODE, str(work / output.name))
-                _keep(work / output.name, output)
+        left = [pair for pair in zip(sources, objects, strict=True) if not pair[1].is_file()]
+        call = (compiler, *options, f"-I{work}", "-c")
+        _run_all((*call, str(source), "-o", str(work / output.name)) for source, output in left)
+        for _, output in left:
+            _run(_objcopy(), *_RUNTIME_CODE, str(work / output.name))
+            _keep(work / output.name, output)
     return list(map(str, objects))
 
 
@@ -304,6 +305,16 @@ def _key(compiler: str, program: Program, texts: Sequence[str]) -> str:
 @functools.cache
 def _version(compiler: str) -> str:
     return _run(compiler, "--version")
+
+
+def _run_all(commands: Iterable[tuple[str, ...]]) -> list[str]:
+    """Run commands, as many at once as there are processors. Raises as the first of them that fails."""
+    from concurrent.futures import (
+        ThreadPoolExecutor,
+    )  # which loads more than a call of the compiler alone needs
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda command: _run(*command), commands))
 
 
 def _run(*command: str) -> str:

@@ -42,7 +42,9 @@ def assembler_options(compiler: str, cache: Path) -> tuple[str, ...]:
 
 
 def _script() -> str:
-    ours = shlex.join((sys.executable, "-I", str(_ASSEMBLER)))
+    ours = shlex.join(
+        (sys.executable, "-I", "-S", str(_ASSEMBLER))
+    )  # it wants no packages, which take longer
     return f"""#!/bin/sh
 # Assembles what a compiler of C made of firmware: with our assembler where it has inline assembly.
 for file; do :; done

@@ -12,8 +12,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 INSTRUCTIONS = {
     **dict.fromkeys(("mkmsk", "bitrev", "byterev", "clz", "ldc", "getsr"), "ds"),
@@ -77,8 +77,7 @@ class InstructionError(Exception):
     """An instruction that can't be rewritten."""
 
 
-@dataclass(frozen=True)
-class Width:
+class Width(NamedTuple):
     """How code of the host's processor of 64 bits is written, or of 32."""
 
     register: str

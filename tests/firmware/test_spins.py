@@ -69,7 +69,7 @@ def test_callbacks_in_device_time_run_while_their_core_waits_for_what_they_write
 
 
 @pytest.mark.parametrize("bits", BITS)
-@pytest.mark.parametrize("level", ["-O0", "-O3"])
+@pytest.mark.parametrize("level", ["-O3", pytest.param("-O0", marks=pytest.mark.long("-Og is as simple"))])
 def test_loops_of_any_code(tmp_path: Path, capfd: pytest.CaptureFixture[str], level: str, bits: int) -> None:
     assert run_c(tmp_path, HEAD + WAITS, options=[level], bits=bits) == 0
     assert capfd.readouterr().out == "20 at 2000\n"

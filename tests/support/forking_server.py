@@ -57,9 +57,13 @@ def _in_fork(request: dict[str, Any], stdin: int, output: int, errors: int, resu
         for each in (stdin, output, errors):
             os.close(each)
         os.write(result, f"{process}\n".encode())
-        _, status, used = os.wait4(process, 0)
-        code = os.waitstatus_to_exitcode(status)
-        os.write(result, f"{code} {used.ru_utime + used.ru_stime}\n".encode())
+        # Its number stays its own, for those who send signals, until they are told its exit code.
+        end = os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+        assert end is not None
+        code = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
+        os.write(result, f"{code} ".encode())
+        _, _, used = os.wait4(process, 0)
+        os.write(result, f"{used.ru_utime + used.ru_stime}\n".encode())
         os._exit(0)
     os.close(result)
     for number, file in enumerate((stdin, output, errors)):

@@ -200,6 +200,7 @@ def test_exec_of_a_program_that_does_not_exist() -> None:
     assert "/nonexistent/tool" in done.stderr
 
 
+@pytest.mark.long("two images are classified every day, and all of them on a device")
 def test_the_demo_classifies_all_test_images() -> None:
     done = run_process([*AISRV, "demo", "--all", "--json"], check=True)
     result = json.loads(done.stdout)

@@ -31,7 +31,10 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("board", "model", "pins", "node"),
     [
-        ("word.toml", "word.tflite", ["word", "long"], 3),
+        pytest.param(
+            *("word.toml", "word.tflite", ["word", "long"], 3),
+            marks=pytest.mark.long("the graph itself runs without a device's clock every day"),
+        ),
         ("digits.toml", "digits.tflite", [str(digits.test_images()[0].label)], 1),
     ],
 )

@@ -48,7 +48,7 @@ def random_set(seed: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type
 
 @pytest.mark.in_full
 def test_classes_as_scikit_learn_has_them(oracle: ModuleType) -> None:
-    for each in range(amount(500, every_day=in_ci(40, every_day=15))):
+    for each in range(amount(500, every_day=in_ci(40, every_day=10))):
         scores, labels = random_set(each)
         classes = scores.shape[1]
         everyone = np.arange(classes)
@@ -85,7 +85,7 @@ def test_classes_as_scikit_learn_has_them(oracle: ModuleType) -> None:
             assert np.allclose(curve.tpr, tpr, atol=CLOSE)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(in_ci(12, every_day=5)))
 def test_all_figures_of_a_set(seed: int, oracle: ModuleType) -> None:
     scores, labels = random_set(1000 + seed)
     figures = class_figures(ScoreRows(scores), labels, np.zeros(len(labels), bool), top=(1, 2), curves=True)

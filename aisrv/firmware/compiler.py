@@ -309,9 +309,7 @@ def _version(compiler: str) -> str:
 
 def _run_all(commands: Iterable[tuple[str, ...]]) -> list[str]:
     """Run commands, as many at once as there are processors. Raises as the first of them that fails."""
-    from concurrent.futures import (
-        ThreadPoolExecutor,
-    )  # which loads more than a call of the compiler alone needs
+    from concurrent.futures import ThreadPoolExecutor  # a call of the compiler alone needs none
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(lambda command: _run(*command), commands))

@@ -180,6 +180,7 @@ class _Case:
             f"const uint64_t shown[] = {{{', '.join((*written, *(f'v{i} + 1' for i in lives)))}}};",
             f"const double halves[] = {{{', '.join(f'd{i}' for i in floats)}}};",
             "show(shown, sizeof shown / sizeof *shown, halves);",
+            'puts("");',
             "}",
         ]
         return "\n".join(lines)
@@ -194,7 +195,6 @@ double reals[] = {{{", ".join(map(str, range(FLOATS)))}}};
 __attribute__((noinline)) static void show(const uint64_t *shown, unsigned count, const double *twice) {{
     for (unsigned i = 0; i < count; i++) printf("%llu ", (unsigned long long)shown[i]);
     for (unsigned i = 0; i < {FLOATS}; i++) printf("%d ", (int)(twice[i] / 2));
-    puts("");
 }}
 """
 

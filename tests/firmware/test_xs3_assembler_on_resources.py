@@ -9,7 +9,7 @@ import pytest
 from aisrv.firmware.compiler import Program, Unit, build
 from aisrv.firmware.whole_program import RunSettings, run_whole_programs
 from aisrv.firmware.xs3_assembler import INSTRUCTIONS
-from tests.firmware.test_xs3_assembler import ARITHMETIC, FLOATS, INTEGERS, LEVELS, TYPES
+from tests.firmware.test_xs3_assembler import ARITHMETIC, FLOATS, INTEGERS, LEVELS, SHOW, TYPES
 from tests.support.amounts import IN_FULL
 from tests.support.c_programs import CLANG_TOO, need_compiler
 
@@ -47,8 +47,9 @@ class _OnResources:
             "came: __attribute__((unused));" if labels else "",
             *keep,
             self.after,
-            *(f"PRINT(v{i} + 1);" for i in lives),
-            *(f"PRINT((int)(d{i} / 2));" for i in floats),
+            f"const uint64_t shown[] = {{{', '.join(f'v{i} + 1' for i in lives)}}};",
+            f"const double halves[] = {{{', '.join(f'd{i}' for i in floats)}}};",
+            "show(shown, sizeof shown / sizeof *shown, halves);",
             f'printf("{number}\\n");',  # or gcc 12 makes one of functions that differ in an operand's type
             "}",
         ]
@@ -210,16 +211,16 @@ def test_instructions_on_resources_keep_what_lives(
         "#include <xcore/triggerable.h>",
         '#define PRINT(x) printf("%llu ", (unsigned long long)(x))',
         "static channel_t c; static port_t sends = XS1_PORT_1A, takes = XS1_PORT_1B; static uint32_t later;",
+        SHOW,
         *(case.c(number, width) for number, (case, width) in enumerate(cases)),
         "int main(void) {",
         "c = chan_alloc(); port_start_buffered(sends, 8); port_start_buffered(takes, 8); later = 1000000;",
     ]
     expected = []
-    reals = ", ".join(map(str, range(FLOATS)))
     for number, (case, width) in enumerate(cases):
         living = [random.getrandbits(56) << 8 | LOW for _ in range(INTEGERS)]
         words = ", ".join(f"{value}ull" for value in living)
-        text.append(f"on_{number}((uint64_t[]){{{words}}}, (double[]){{{reals}}});")
+        text.append(f"on_{number}((uint64_t[]){{{words}}}, reals);")
         written = [living[0] & (1 << min(width, 32)) - 1 if value < 0 else value for value in case.expected]
         expected.append(
             [*written, *((value * 3 + 1) & (1 << 64) - 1 for value in living), *range(FLOATS), number]

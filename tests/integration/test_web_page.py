@@ -165,7 +165,7 @@ def test_nothing_is_wider_than_the_window(page: Page, width: int, scheme: Litera
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
     expect(page.locator("svg.chip")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
 
 
 def test_a_page_without_the_token_asks_for_it(shown: Shown) -> None:

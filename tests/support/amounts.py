@@ -3,15 +3,18 @@
 - A test with the mark `in_full` runs a share of its tries every day, and all of them with `make soak`,
   which sets AISRV_IN_FULL.
 - A test whose tries are `in_ci` makes a share of them every day, and all where `long` tests run.
-- A test with the mark `long` does not run every day: what it starts takes many seconds, as a cluster or a
-  virtual machine does. `make long` sets AISRV_LONG, and CI runs it on each change.
+- A test with the mark `long` does not run every day: a cheaper one shows the same, or what it starts takes
+  many seconds, as a cluster or a virtual machine does. `make long` sets AISRV_LONG, and CI runs it on each
+  change.
+- Of the many cases of a test, every day has a `share`.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 import pytest
+from _pytest.mark import ParameterSet
 
 T = TypeVar("T")
 
@@ -41,3 +44,19 @@ def in_ci(full: int, *, every_day: int) -> int:
 def some(values: Sequence[T], *, every_day: int) -> Sequence[T]:
     """Return the values that a test runs with: every day the first ones."""
     return values if IN_FULL else values[:every_day]
+
+
+def share(values: Iterable[T | ParameterSet], *, one_in: int) -> list[T | ParameterSet]:
+    """Return the cases of a test, of which every day has the first one, the last one and each so many-th."""
+    cases = list(values)
+    return [
+        each if number % one_in == 0 or number == len(cases) - 1 else _long(each, one_in)
+        for number, each in enumerate(cases)
+    ]
+
+
+def _long(case: object, one_in: int) -> ParameterSet:
+    mark = pytest.mark.long(f"one in {one_in} runs every day")
+    if isinstance(case, ParameterSet):
+        return pytest.param(*case.values, marks=[*case.marks, mark], id=case.id)
+    return pytest.param(case, marks=mark)

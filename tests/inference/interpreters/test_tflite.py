@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from _pytest.mark import ParameterSet
 from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
@@ -20,7 +21,7 @@ from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.support import networks
-from tests.support.amounts import some
+from tests.support.amounts import in_ci, share, some
 from tests.support.engines import ARENA, loaded
 from tests.support.engines import run_once as run
 from tests.support.programs import run_process
@@ -102,12 +103,16 @@ async def test_elements_of_four_bytes(factory: RunnerFactory) -> None:
 # Bad models.
 
 
-def bad_models() -> Iterator[tuple[str, bytes]]:
+def cut_models() -> Iterator[tuple[str, bytes]]:
     model = digits.model_bytes()
     for number, part in enumerate(networks.truncations(model)):
         # Past the tables a file that is cut has only its last weights short.
         if len(part) <= len(model) // 2:
             yield f"cut to {len(part)}, case {number}", part
+
+
+def other_models() -> Iterator[tuple[str, bytes]]:
+    model = digits.model_bytes()
     yield "random", random_bytes(1000)
     yield "random after a header", model[:8] + random_bytes(1000)
     yield "unknown operator", networks.unknown_operator_network()
@@ -115,7 +120,12 @@ def bad_models() -> Iterator[tuple[str, bytes]]:
     yield "schema version", networks.wrong_version(model)
 
 
-@pytest.mark.parametrize("model", [pytest.param(model, id=name) for name, model in bad_models()])
+def named(case: tuple[str, bytes]) -> ParameterSet:
+    name, model = case
+    return pytest.param(model, id=name)
+
+
+@pytest.mark.parametrize("model", [*share(map(named, cut_models()), one_in=4), *map(named, other_models())])
 async def test_a_bad_model_is_a_model_error(model: bytes) -> None:
     with pytest.raises(ModelError, match=r"^loading the model: "):
         await isolated(print).load(model, ARENA)
@@ -126,7 +136,7 @@ async def test_a_bad_model_is_a_model_error(model: bytes) -> None:
 async def test_bits_flipped_anywhere_are_survived(seed: int) -> None:
     good, image = digits.model_bytes(), digits.test_images()[0].image
     dice = random.Random(seed)
-    for _ in range(10):
+    for _ in range(in_ci(10, every_day=4)):
         model = bytearray(good)
         model[dice.randrange(len(good))] ^= 1 << dice.randrange(8)
         # Some load and run, since most bytes are weights. Whatever happens must be an error of ours.

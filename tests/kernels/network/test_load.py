@@ -22,6 +22,7 @@ from aisrv.model import ModelFileError
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
 from tests.support import networks
+from tests.support.amounts import in_ci
 from tests.support.hostile_models import calling_subgraphs, case
 from tests.support.models import UNIT, constant, single, tensor
 from tests.support.network_runs import run_network
@@ -293,7 +294,7 @@ status = Path("/proc/self/status").read_text()
 peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1])
 print("survived, peak", peak)
 """
-COUNT = 17 * 5
+COUNT = 17 * in_ci(5, every_day=2)
 
 
 @pytest.mark.parametrize(

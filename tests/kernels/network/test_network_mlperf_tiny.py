@@ -23,8 +23,15 @@ HEADS = {
 """Heads of TFLM's arena in bytes ("The INT8 kernel engine", section Arena plan)."""
 
 
+EVERY_DAY = ("ad01_int8", "kws_ref_model")
+OTHERS_SHOW_IT = pytest.mark.long("the default backend does every day, and each one with two models")
 MODELS = [
-    pytest.param(name, backend, id=f"{name}-{backend}")
+    pytest.param(
+        name,
+        backend,
+        id=f"{name}-{backend}",
+        marks=() if backend == "native" or name in EVERY_DAY else OTHERS_SHOW_IT,
+    )
     for name in mlperf_tiny.NAMES
     for backend in kernel_backends.affordable(name)
 ]

@@ -19,7 +19,7 @@ from aisrv.kernels.errors import InvalidShape, UnsupportedActivation
 from aisrv.kernels.params import INT16, FusedActivation, PerChannelQuantParam, QuantParam
 from aisrv.kernels.windows import window
 from aisrv.model import Padding
-from tests.support.amounts import in_ci
+from tests.support.amounts import in_ci, share
 from tests.support.operators import METHODS, Case, Draw, values, words
 
 CONVOLUTIONS = (BuiltinOperator.CONV_2D, BuiltinOperator.DEPTHWISE_CONV_2D)
@@ -120,7 +120,7 @@ PICTURES = (
 )
 
 
-@pytest.mark.parametrize("picture", PICTURES, ids=str)
+@pytest.mark.parametrize("picture", share(PICTURES, one_in=3), ids=str)
 @pytest.mark.parametrize("code", CONVOLUTIONS + POOLS, ids=[METHODS[code] for code in CONVOLUTIONS + POOLS])
 def test_equals_tflm_on_pictures_of_all_sizes(code: int, picture: dict[str, Any]) -> None:
     backend = NumpyBackend()

@@ -138,6 +138,7 @@ def largest_step(one: "np.ndarray[Any, Any]", other: "np.ndarray[Any, Any]") -> 
     return int(np.abs(one.astype(int) - other).max())
 
 
+@pytest.mark.long("two models of MLPerf Tiny are compared every day")
 @pytest.mark.parametrize("kind", [needs("litert")])
 @pytest.mark.parametrize("reference", [needs("tflm")])
 async def test_litert_finds_the_digits_that_tflm_finds(kind: str, reference: str) -> None:

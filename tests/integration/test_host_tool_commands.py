@@ -86,6 +86,7 @@ def test_a_file_that_is_no_model_leaves_the_loaded_one(model: str, tmp_path: Pat
         assert host(device, "info")["spec"]["input_bytes"] == 64
 
 
+@pytest.mark.long("devices are compared over USB/IP every day, and in one process")
 def test_two_devices_compared_over_usbip_and_spi(model: str) -> None:
     with running("--spi-port", "0") as (_, ready):
         for device in ready.split(", "):

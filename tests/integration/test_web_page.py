@@ -123,7 +123,7 @@ def test_a_model_and_a_run_from_the_page(shown: Shown, tmp_path: Path) -> None:
     page.close()
 
 
-@pytest.mark.long("a real browser as well; tests/monitor/web pulls the cable without one")
+@pytest.mark.long("a real browser as well; tests/web pulls the cable without one")
 def test_a_pulled_cable_takes_the_device_from_its_hosts(shown: Shown) -> None:
     page = shown.page()
     pull, put = (page.get_by_role("button", name=name) for name in ("Pull the cable", "Plug it in"))

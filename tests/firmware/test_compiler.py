@@ -136,7 +136,7 @@ def test_pointers_fit_words(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         static int data;
         int main(void) {
             int local;
-            void *places[] = {&data, &local, main, malloc(100), malloc(50 << 20)};
+            void *places[] = {&data, &local, main, malloc(100), malloc(800 << 20)};
             for (int i = 0; i < 5; i++) if ((uintptr_t)places[i] >> 32) printf("%d ", i);
             puts("");
         }

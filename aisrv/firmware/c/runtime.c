@@ -206,9 +206,17 @@ static void begin(void) {
     abort(); /* nobody answers a core that has returned */
 }
 
+/* Stacks lie from 2 GiB down, each below the last one: the kernel begins the heap anywhere in the first GiB, and it grows up to
+ * them. AddressSanitizer's shadow begins at 2 GiB. */
 static char *new_stack(void) {
-    char *lowest = mmap(NULL, PAGE + stack_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_32BIT, -1, 0);
+    static uintptr_t end = 0x7fff0000;
+    size_t bytes = (2 * PAGE - 1 + stack_bytes) & ~(size_t)(PAGE - 1);
+    char *lowest;
+    do {
+        end -= bytes;
+        lowest = mmap((void *)end, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    } while (lowest == MAP_FAILED && errno == EEXIST && end > 2 * bytes);
     if (lowest == MAP_FAILED) die("no memory for a stack");
     if (mprotect(lowest, PAGE, PROT_NONE)) die("no guard page for a stack");
     return lowest + PAGE;

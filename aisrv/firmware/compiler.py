@@ -20,7 +20,6 @@ from msgspec import Struct
 
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.inline_assembly import assembler_options, has_assembly
-from aisrv.firmware.symbols import defined_in
 from aisrv.firmware.word_size import check_32_bits, word_size_options
 from aisrv.values.cache_folder import cache_folder
 from aisrv.values.regular_file import read_regular
@@ -216,7 +215,7 @@ def runtime(compiler: str, functions: Sequence[str] = (), bits: int = 64) -> lis
         call = (compiler, *options, f"-I{work}", "-c")
         _run_all((*call, str(source), "-o", str(work / output.name)) for source, output in left)
         for _, output in left:
-            _run(_objcopy(), *_RUNTIME_CODE, str(work / output.name))
+            _run(_binutils("objcopy"), *_RUNTIME_CODE, str(work / output.name))
             _keep(work / output.name, output)
     return list(map(str, objects))
 
@@ -238,14 +237,16 @@ def mains(program: Path) -> dict[str, int]:
 
     Raises FirmwareError for a file that is no program.
     """
-    defined = defined_in(program, MAINS)
-    return {name: number for number, name in enumerate(MAINS) if name in defined}
+    # `nm` says the same, but may load the plugins of linkers first, which takes ten times as long.
+    lines = map(str.split, _run(_binutils("readelf"), "--syms", "--wide", str(program)).splitlines())
+    symbols = {line[-1] for line in lines if len(line) == 8 and line[6] != "UND"}
+    return {name: number for number, name in enumerate(MAINS) if name in symbols}
 
 
-def _objcopy() -> str:
-    """Return `objcopy`. Raises FirmwareError."""
-    if (tool := shutil.which("objcopy")) is None:
-        raise FirmwareError("objcopy is not found: install binutils, which belongs to the compiler")
+def _binutils(name: str) -> str:
+    """Return a tool of binutils. Raises FirmwareError."""
+    if (tool := shutil.which(name)) is None:
+        raise FirmwareError(f"{name} is not found: install binutils, which belongs to the compiler")
     return tool
 
 

@@ -131,6 +131,17 @@ def test_the_mains_of_a_program(tmp_path: Path) -> None:
     }
 
 
+def test_a_main_that_is_only_asked_for_is_none(tmp_path: Path) -> None:
+    text = "int main_tile1(void) __attribute__((weak)); int main(void) { return main_tile1 ? 1 : 0; }"
+    assert mains(compiled(tmp_path, text)) == {"main": 0}
+
+
+def test_what_is_no_program_has_no_mains(tmp_path: Path) -> None:
+    (tmp_path / "program").write_text("#!/bin/sh")
+    with pytest.raises(FirmwareError, match="readelf"):
+        mains(tmp_path / "program")
+
+
 def test_pointers_fit_words(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = """
         static int data;

@@ -42,9 +42,8 @@ def assembler_options(compiler: str, cache: Path) -> tuple[str, ...]:
 
 
 def _script() -> str:
-    ours = shlex.join(
-        (sys.executable, "-I", "-S", str(_ASSEMBLER))
-    )  # it wants no packages, which take longer
+    # It wants no packages, which take longer to find than it takes itself.
+    ours = shlex.join((sys.executable, "-I", "-S", str(_ASSEMBLER)))
     return f"""#!/bin/sh
 # Assembles what a compiler of C made of firmware: with our assembler where it has inline assembly.
 for file; do :; done

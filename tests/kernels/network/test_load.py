@@ -294,7 +294,7 @@ status = Path("/proc/self/status").read_text()
 peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1])
 print("survived, peak", peak)
 """
-COUNT = 17 * in_ci(5, every_day=2)
+COUNT = 17 * in_ci(5, every_day=1)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final, TypeVar
 
 import pytest
@@ -46,11 +46,13 @@ def some(values: Sequence[T], *, every_day: int) -> Sequence[T]:
     return values if IN_FULL else values[:every_day]
 
 
-def share(values: Iterable[T | ParameterSet], *, one_in: int) -> list[T | ParameterSet]:
-    """Return the cases of a test, of which every day has the first one, the last one and each so many-th."""
+def share(
+    values: Iterable[T | ParameterSet], *, one_in: int, also: Container[T] = ()
+) -> list[T | ParameterSet]:
+    """Return the cases of a test; every day has the first, the last, each so many-th and those in `also`."""
     cases = list(values)
     return [
-        each if number % one_in == 0 or number == len(cases) - 1 else _long(each, one_in)
+        each if number % one_in == 0 or number == len(cases) - 1 or each in also else _long(each, one_in)
         for number, each in enumerate(cases)
     ]
 

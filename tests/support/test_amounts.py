@@ -32,6 +32,11 @@ def test_a_share_has_the_first_case_the_last_one_and_those_between(count: int, e
     assert all([mark.name for mark in each.marks] == ["long"] for each in long)
 
 
+def test_a_share_has_the_cases_that_every_day_needs() -> None:
+    cases = share(range(8), one_in=4, also=(2, 5))
+    assert [each for each in cases if isinstance(each, int)] == [0, 2, 4, 5, 7]
+
+
 def test_a_share_of_cases_that_have_names_and_marks_keeps_them() -> None:
     named = [
         pytest.param(number, number, marks=pytest.mark.in_full, id=f"case {number}") for number in range(3)

@@ -8,7 +8,14 @@ import pytest
 from aisrv.kernels.arithmetic import Rounding
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.backends.reference import ReferenceBackend
-from tests.kernels.backends.numpy.test_backend import CONVOLUTIONS, PICTURES, POOLS, WIDE, resized
+from tests.kernels.backends.numpy.test_backend import (
+    BROKEN_TILES,
+    CONVOLUTIONS,
+    PICTURES,
+    POOLS,
+    WIDE,
+    resized,
+)
 from tests.support.amounts import share
 from tests.support.operators import METHODS, Draw
 
@@ -36,7 +43,7 @@ def test_equals_tflm_where_ties_are_frequent(code: int) -> None:
         assert case.run(backend) == case.run_tflm(), f"seed {seed}"
 
 
-@pytest.mark.parametrize("picture", share(PICTURES, one_in=4), ids=str)
+@pytest.mark.parametrize("picture", share(PICTURES, one_in=4, also=(BROKEN_TILES,)), ids=str)
 @pytest.mark.parametrize("code", CONVOLUTIONS + POOLS, ids=[METHODS[code] for code in CONVOLUTIONS + POOLS])
 def test_equals_numpy_on_pictures_of_all_sizes(code: int, picture: dict[str, Any]) -> None:
     for seed in range(4):

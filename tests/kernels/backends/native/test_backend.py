@@ -38,7 +38,14 @@ from aisrv.kernels.windows import window
 from aisrv.model import Padding, TensorType
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
-from tests.kernels.backends.numpy.test_backend import CONVOLUTIONS, PICTURES, POOLS, WIDE, resized
+from tests.kernels.backends.numpy.test_backend import (
+    BROKEN_TILES,
+    CONVOLUTIONS,
+    PICTURES,
+    POOLS,
+    WIDE,
+    resized,
+)
 from tests.support import mlperf_tiny, tflite_micro_models
 from tests.support.amounts import amount, in_ci, share
 from tests.support.models import random_int8
@@ -100,7 +107,9 @@ def test_equals_numpy_where_ties_are_frequent(code: int, variant: Variant) -> No
         assert case.run(native(variant)) == expected, f"seed {seed}"
 
 
-@pytest.mark.parametrize("picture", share(range(len(PICTURES)), one_in=3))
+@pytest.mark.parametrize(
+    "picture", share(range(len(PICTURES)), one_in=3, also=[PICTURES.index(BROKEN_TILES)])
+)
 @pytest.mark.parametrize("code", CONVOLUTIONS + POOLS, ids=[METHODS[code] for code in CONVOLUTIONS + POOLS])
 def test_equals_numpy_on_pictures_of_all_sizes(code: int, picture: int, variant: Variant) -> None:
     for seed, (case, expected) in enumerate(picture_by_numpy(code, picture)):
@@ -190,7 +199,7 @@ def tiles_by_numpy(blocks: int, pixels: int) -> Expected:
 
 
 @pytest.mark.parametrize("pixels", [*range(1, 14), 23, 24, 25, 97])
-@pytest.mark.parametrize("blocks", share([1, 2, 3, 4, 5, 8, 9], one_in=3))
+@pytest.mark.parametrize("blocks", share([1, 2, 3, 4, 5, 8, 9], one_in=3, also=(2, 3)))  # tiles are as wide
 def test_tiles_of_all_sizes_equal_numpys(blocks: int, pixels: int, variant: Variant) -> None:
     for case, expected in tiles_by_numpy(blocks, pixels):
         assert case.run(native(variant)) == expected
@@ -259,7 +268,7 @@ def depthwise_by_numpy(taps: tuple[int, int], stride: int, channels: int) -> Exp
     return [(case, case.run(NumpyBackend())) for case in cases]
 
 
-@pytest.mark.parametrize("channels", share([1, 2, 8, 15, 16, 17, 31, 32, 33, 48], one_in=2))
+@pytest.mark.parametrize("channels", share([1, 2, 8, 15, 16, 17, 31, 32, 33, 48], one_in=2, also=(15, 17)))
 @pytest.mark.parametrize("stride", [1, 2, pytest.param(3, marks=pytest.mark.long("as 1 and 2"))])
 @pytest.mark.parametrize("taps", [(3, 3), (10, 4), (1, 1), (2, 5)])
 def test_depthwise_windows_equal_numpys(

@@ -46,7 +46,7 @@ def run_kernels(memory: str, choice: str = "", **settings: str) -> "subprocess.C
     return subprocess.run(
         # Sanitizers write to the descriptor of standard error, and end the process.
         [sys.executable, "-m", "pytest", "-q", "-x", "--capture=sys", *plugins, "-k", choice, *FILES],
-        env=settings | {"AISRV_TEST_MEMORY": memory},
+        env=settings | {"AISRV_TEST_MEMORY": memory, "AISRV_LONG": "1"},
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -870,7 +870,7 @@ def run_tests(folder: Path, tests: str) -> "subprocess.CompletedProcess[str]":
     # A mutant is seen in a share of the cases, too.
     left_out = "PYTEST_", "AISRV_IN_FULL"
     settings = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    settings |= {"AISRV_TEST_MEMORY": "heap", "AISRV_TEST_LIBRARY": str(folder)}
+    settings |= {"AISRV_TEST_MEMORY": "heap", "AISRV_TEST_LIBRARY": str(folder), "AISRV_LONG": "1"}
     # Where CI is set, pytest says where arrays differ, element by element, which takes minutes.
     plugins = "--assert=plain", "-p", "tests.support.exact_memory", "-p", "no:cacheprovider"
     return subprocess.run(

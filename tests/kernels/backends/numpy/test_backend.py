@@ -103,7 +103,11 @@ def test_single_rounding_differs_where_ties_are_frequent(code: int) -> None:
     assert any(case.run(NumpyBackend(Rounding.SINGLE)) != case.run_tflm() for case in cases)
 
 
-PICTURES = (
+BROKEN_TILES = {"size": (31, 37), "channels": 17}
+"""Neither whole tiles nor whole blocks."""
+MANY_PIECES = {"size": (64, 61), "channels": 20}
+"""Windows in more than one piece."""
+PICTURES: tuple[dict[str, Any], ...] = (
     {"size": (1, 1), "taps": (5, 5)},  # a kernel larger than the picture
     {"size": (2, 3), "taps": (4, 7)},
     {"size": (9, 9), "taps": (2, 2), "stride": 4},  # a stride larger than the kernel
@@ -111,8 +115,8 @@ PICTURES = (
     {"size": (7, 5), "taps": (1, 1), "channels": 1},
     {"size": (6, 6), "channels": 1},
     {"size": (7, 9), "taps": (7, 9), "padding": Padding.VALID, "channels": 9},
-    {"size": (31, 37), "channels": 17},  # neither whole tiles nor whole blocks
-    {"size": (64, 61), "channels": 20},  # windows in more than one piece
+    BROKEN_TILES,
+    MANY_PIECES,
     {"size": (40, 33), "stride": 2, "channels": 24, "padding": Padding.VALID},
     {"size": (19, 21), "taps": (2, 5), "stride": 3, "channels": 7},
     {"size": (13, 11), "batch": 3, "channels": 5},
@@ -120,7 +124,7 @@ PICTURES = (
 )
 
 
-@pytest.mark.parametrize("picture", share(PICTURES, one_in=3), ids=str)
+@pytest.mark.parametrize("picture", share(PICTURES, one_in=3, also=(BROKEN_TILES, MANY_PIECES)), ids=str)
 @pytest.mark.parametrize("code", CONVOLUTIONS + POOLS, ids=[METHODS[code] for code in CONVOLUTIONS + POOLS])
 def test_equals_tflm_on_pictures_of_all_sizes(code: int, picture: dict[str, Any]) -> None:
     backend = NumpyBackend()

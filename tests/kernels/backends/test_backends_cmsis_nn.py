@@ -45,7 +45,7 @@ needs_vectors = pytest.mark.skipif(not folders(), reason=f"no vectors: {VARIABLE
 
 @needs_vectors
 @pytest.mark.parametrize("name", SETS)
-def test_golden_set(name: str) -> None:
+def test_golden_set_on_native(name: str) -> None:
     """On the backend that is the default."""
     assert SETS[name].run(kernel_backends.shipped_backend("native")) == SETS[name].expected
 

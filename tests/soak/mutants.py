@@ -192,7 +192,7 @@ class Copy:
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *target.tests],
             cwd=self._folder,
-            env=os.environ | {"PYTHONPATH": str(self._folder)},
+            env=os.environ | {"PYTHONPATH": str(self._folder), "AISRV_LONG": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

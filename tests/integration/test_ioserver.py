@@ -18,6 +18,7 @@ from aisrv import digits
 from aisrv.attach.background import BackgroundDevice
 from aisrv.board import Board, EngineSpec, UsbProtocol
 from aisrv.device.device import Device
+from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command
 from host_tools.standins.pyusb_backend import get_backend
 from tests.support import networks
@@ -44,7 +45,7 @@ def address() -> Iterator[str]:
         for number, model in enumerate(MODELS):
             await device.load_model(model, engine=number, command=Command.SET_MODEL_EXT)
 
-    with BackgroundDevice(Board(engines=engines, protocol=UsbProtocol.IOSERVER)) as background:
+    with BackgroundDevice(Board(engines=engines, protocol=UsbProtocol.IOSERVER), runner=inline) as background:
         background.call(load)
         yield background.usbip_address
 

@@ -18,6 +18,7 @@ from aisrv.attach.background import BackgroundBus, BackgroundDevice
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.board import Board
 from aisrv.device.device import open_device
+from aisrv.inference.process.inline import inline
 from aisrv.monitor.command_stream import aisrv_framing
 from aisrv.monitor.counting import CountedUsbPort
 from aisrv.protocol.commands import Dialect
@@ -48,7 +49,7 @@ SOON = 60.0
 
 @pytest.fixture
 def device() -> Iterator[BackgroundDevice]:
-    with BackgroundDevice(Board()) as background:
+    with BackgroundDevice(Board(), runner=inline) as background:
         yield background
 
 

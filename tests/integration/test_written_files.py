@@ -16,6 +16,7 @@ from aisrv import digits
 from aisrv.attach.background import BackgroundDevice
 from aisrv.board import Board, SensorSpec
 from aisrv.cli.demo import example_files
+from aisrv.inference.process.inline import inline
 from aisrv.terminal.file_types import FOLDER, NEW_FILE
 from host_tools.client import AiServer
 from tests.support.command_tree import commands_of
@@ -149,7 +150,7 @@ def test_every_option_of_a_file_is_called() -> None:
 @pytest.fixture(scope="module")
 def device() -> Iterator[str]:
     sensor = SensorSpec(1, "pattern:bars", "rgb", 16, 8)
-    with BackgroundDevice(Board(sensor=sensor)) as background:
+    with BackgroundDevice(Board(sensor=sensor), runner=inline) as background:
         address = f"usbip:{background.usbip_address}"
         with AiServer.open(address) as server:
             server.load_model(digits.model_bytes())

@@ -16,6 +16,7 @@ from aisrv.analysis.replay.player import ReplayResult, replay
 from aisrv.analysis.replay.transfers import Transfer, devices_of, transfers_of
 from aisrv.attach.background import BackgroundDevice
 from aisrv.cli.main import main
+from aisrv.inference.process.inline import inline
 from host_tools.standins.pyusb_backend import get_backend
 from host_tools.transports.schemes import open_transport
 from host_tools.transports.transport import Outcome, Request, RequestTransport, Ticket
@@ -34,7 +35,7 @@ NAMES = ("classic", "design", "pipelined", "descriptors")
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    with BackgroundDevice() as device:
+    with BackgroundDevice(runner=inline) as device:
         yield f"usbip:{device.usbip_address}"
 
 

@@ -184,6 +184,11 @@ class CoreInterrupts:
         if self._is_open:
             self._begin()
 
+    def _come_late(self) -> None:
+        """Run the callback of a timer whose time has passed: what the core waited for may be woken first."""
+        if self._taken is None and self._table.has_passed:
+            self._come()
+
     def at(self, event: TimerAfter, act: Callable[[], None]) -> CalledOff:
         """Have something done at the time of a timer's event, while the core runs."""
         alarm = _Alarm()
@@ -315,6 +320,7 @@ class CoreInterrupts:
             try:
                 value = yield message
                 send = interruptible.send
+                self._come_late()
                 if self._taken is not None or self._has_failed:
                     came = task.custom_sleep_data  # what the coroutine is woken with: see `Waiter`
                     yield from self._until_taken()

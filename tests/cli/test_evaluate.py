@@ -205,9 +205,9 @@ def test_layers_name_where_engines_part() -> None:
 
 @pytest.mark.long("devices answer a run's examples every day; this is the whole command")
 def test_on_a_device_the_answers_are_the_same() -> None:
-    found = result("digits", "--no-parts", "--limit", "40", "--against", "kernels", "--devices", "2")
+    found = result("digits", "--no-parts", "--limit", "150", "--against", "kernels", "--devices", "2")
     assert found["against"]["differing"] == 0
-    assert (found["examples"], found["failed"]) == (40, [])
+    assert (found["examples"], found["failed"]) == (150, [])
 
 
 def test_several_devices_are_virtual_and_of_this_machine() -> None:

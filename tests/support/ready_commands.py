@@ -4,6 +4,7 @@ Most of what a short command takes is the import of its modules. One process of 
 them, and forks; the fork has its own environment, folder, files and arguments, and ends as any other process.
 """
 
+import atexit
 import io
 import json
 import os
@@ -26,7 +27,7 @@ OF_PYTHON: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_", "OPENBLAS", "OMP")
 
 
 class ReadyCommands:
-    """The process that forks, which ends with this one."""
+    """The process that forks, which ends with this one or when it is told."""
 
     def __init__(self) -> None:
         self.cpu_seconds = 0.0
@@ -35,7 +36,13 @@ class ReadyCommands:
         self._requests, given = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with given:
             words = [sys.executable, "-P", str(SERVER), str(given.fileno())]
-            self._server = subprocess.Popen(words, pass_fds=[given.fileno()])  # kept: it ends after us
+            self._server = subprocess.Popen(words, pass_fds=[given.fileno()])
+
+    def close(self) -> None:
+        """End the process; commands that have begun go on."""
+        with self._requests:
+            self._requests.shutdown(socket.SHUT_RDWR)  # as a fork of a test may hold it too
+        self._server.wait()
 
     def can_run(self, environment: Mapping[str, str]) -> bool:
         """Whether a fork is as a new process, which would read these variables when it begins."""
@@ -176,7 +183,9 @@ class ForkedCommand:
 @cache
 def ready_commands() -> ReadyCommands:
     """Return those of this process."""
-    return ReadyCommands()
+    commands = ReadyCommands()
+    atexit.register(commands.close)
+    return commands
 
 
 def is_command(command: Sequence[str]) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
+import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +32,8 @@ from tests.support.amounts import in_ci
 from tests.support.simulation import settle, simulated, sole_error
 
 Main = Callable[[], Awaitable[object]]
+ROUNDS = 12
+"""So often Trio wakes two tasks, each time in either order."""
 
 
 async def _until(node: Node, tick: int) -> None:
@@ -991,3 +994,41 @@ def test_no_word_is_lost_in_any_order(
         assert got == expected
 
     simulated(program)()
+
+
+@pytest.mark.parametrize("classes", [PLAIN, TIMED], ids=["plain", "timed"])
+def test_a_callback_comes_before_what_its_core_waits_for_however_late_both_are(
+    classes: ResourceClasses,
+) -> None:
+    """As on a busy machine: the clock is past both times before anybody looks; Trio wakes in any order."""
+    seen: list[str] = []
+    clock = trio.testing.MockClock()
+
+    async def main() -> None:
+        async with open_node(classes=classes) as node:
+            timer, own = node.tiles[0].allocate_timer(), node.tiles[0].allocate_timer()
+
+            async def isr() -> None:
+                seen.append("callback")
+                disable_trigger(timer.after(0))
+
+            async def waits(turn: int) -> None:
+                event = timer.after(1_000_000 * turn + 199_999)
+                setup_interrupt_callback(event, isr)
+                enable_trigger(event)
+                await own.wait_after(1_000_000 * turn + 299_999)
+                seen.append("core")
+
+            async def core() -> None:
+                await interrupt_unmask_all()
+                for turn in range(ROUNDS):
+                    await waits(turn)
+
+            node.tiles[0].start(interrupt_permitted(core), name="core")
+            for _ in range(ROUNDS):
+                await settle()
+                clock.jump(0.01)
+            await settle()
+
+    trio.run(main, clock=clock)
+    assert seen == ["callback", "core"] * ROUNDS

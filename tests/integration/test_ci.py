@@ -1,32 +1,15 @@
-"""What CI runs: first what a user does, without extras; then the tests that had to be skipped."""
+"""What CI runs: first what a user does, without extras; then all tests, with them."""
 
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import LONGEST
 from tests.support.paths import ROOT
-from tests.support.programs import run_process, run_python
+from tests.support.programs import run_python
 
 if not (ROOT / ".ci").exists():
     pytest.skip("the tree has no .ci: only a checkout has", allow_module_level=True)
-
-REPORT = """<testsuites><testsuite>
-<testcase classname="tests.a.test_b" name="test_c"><skipped message="no spidev"/></testcase>
-<testcase classname="tests.a.test_b" name="test_d"/>
-<testcase classname="tests.a.test_e" name="test_f"/>
-<testcase classname="tests.i.test_j" name="k"><skipped message="this processor has no avxvnni"/></testcase>
-<testcase classname="" name="tests.g.test_h"><skipped message="collection skipped"/></testcase>
-</testsuite></testsuites>"""
-
-
-def test_files_with_skipped_tests_are_run_again(tmp_path: Path) -> None:
-    report = tmp_path / "report.xml"
-    report.write_text(REPORT)
-    done = run_process([sys.executable, ROOT / ".ci/skipped", report], check=True)
-    assert done.stdout == "tests/a/test_b.py\ntests/g/test_h.py\n"
 
 
 def test_a_user_comes_before_extras() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from aisrv import digits
@@ -28,15 +29,24 @@ TEST_SECONDS = 60
 collect_ignore = ["browser"]
 """Folders that only run where they are named: `make test-web` does."""
 
-LONGEST = (
+FIRST = (
     "tests/guest/test_kernel.py",  # with `make long`
+    "tests/host_tools/exchange/test_jacdac.py",
     "tests/evaluate/fleet/test_cluster_run.py",
+    "tests/phy/jacdac/test_jacdac_real_clients.py",
+    "tests/inference/process/test_isolation_distrust.py",
+    "tests/integration/test_web_page.py",
+    "tests/evaluate/data/test_urls.py",
+    "tests/kernels/network/test_load.py",
+    "tests/cli/options/test_status.py",
+    "tests/integration/test_end_to_end.py",
+    "tests/attach/preload/test_preload.py",
     "tests/integration/test_manual.py",
     "tests/image_builder/test_build.py",
     "tests/cli/test_evaluate.py",
     "tests/integration/test_time_bands.py",
 )
-"""Files that begin first, so that none of them is left when all others are done."""
+"""Files that begin first: they wait longest, and others have the cores meanwhile."""
 
 
 def _in_trio(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
@@ -63,12 +73,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what does not run every day, and begin with the longest files."""
+    """Leave out what does not run every day, and begin with the files that wait longest."""
     if not amounts.LONG:
         amounts.without_long(config, items)
     if all_timed.IS_ON:
         all_timed.leave_out(items)
-    places = {name: place for place, name in enumerate(LONGEST)}
+    places = {name: place for place, name in enumerate(FIRST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
@@ -82,6 +92,16 @@ def pytest_collection_finish() -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than there are cores: many tests wait for programs that they start."""
     return 1 + (os.cpu_count() or 1)
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """In a process of xdist, tell how a test ended and what failed around it: two messages, not six."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)

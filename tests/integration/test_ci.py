@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from tests.conftest import LONGEST
+from tests.conftest import FIRST
 from tests.support.paths import ROOT
 from tests.support.programs import run_python
 
@@ -33,4 +33,4 @@ def test_tests_are_collected_without_spidev() -> None:
 
 
 def test_files_that_begin_first_are_there() -> None:
-    assert [name for name in LONGEST if not (ROOT / name).is_file()] == []
+    assert [name for name in FIRST if not (ROOT / name).is_file()] == []

@@ -28,7 +28,7 @@ from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, Command, CommandP
 from aisrv.protocol.engine_channel import begin_get, get_command, get_large, receive_piece, set_command
 from aisrv.xcore.chanend import ChanEnd
 from tests.support import networks
-from tests.support.amounts import amount
+from tests.support.amounts import amount, in_ci
 
 STEP_SECONDS = 10
 CHAINED = Board(engines=(EngineSpec(tile=0, chain_to=1), EngineSpec(tile=1)))
@@ -204,7 +204,7 @@ def _hands_nothing_over(*_: object) -> None:
 
 
 @pytest.mark.in_full
-@settings(derandomize=True, deadline=None, max_examples=amount(3000, every_day=50))
+@settings(derandomize=True, deadline=None, max_examples=amount(3000, every_day=in_ci(50, every_day=20)))
 @given(program=programs)
 def test_commands_that_do_not_cross_end_as_those_over_the_channel(program: list[Step]) -> None:
     at_once = run(program)

@@ -52,7 +52,9 @@ def _halting(seconds: float) -> RunSettings:
 
 
 @pytest.mark.parametrize("bits", BITS)
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize(
+    "compiler", ["gcc", pytest.param("clang", marks=pytest.mark.long("clang as well as gcc"))]
+)
 def test_callbacks_run_while_their_core_waits_for_what_they_write(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str, bits: int
 ) -> None:

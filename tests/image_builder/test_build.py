@@ -37,6 +37,7 @@ from tests.support.relocatable import (
 )
 
 M4 = Variant(Core.CORTEX_M4)
+OTHER_VARIANT = pytest.mark.long("the committed image of a Cortex-M4 is compared every day")
 KERNELS_IMAGE = ROOT / "aisrv/image_builder/images/kernels-cortex-m4.nbin"
 
 
@@ -125,8 +126,13 @@ def test_an_image_is_the_same_each_time() -> None:
     ("path", "variant", "split"),
     [
         (DIGITS, M4, False),
-        (DIGITS_M33, Variant(Core.CORTEX_M33), True),
-        (DIGITS_FPU, Variant(Core.CORTEX_M7, uses_fpu=True, float_abi=FloatAbi.HARD), False),
+        pytest.param(DIGITS_M33, Variant(Core.CORTEX_M33), True, marks=OTHER_VARIANT),
+        pytest.param(
+            DIGITS_FPU,
+            Variant(Core.CORTEX_M7, uses_fpu=True, float_abi=FloatAbi.HARD),
+            False,
+            marks=OTHER_VARIANT,
+        ),
     ],
 )
 def test_committed_images_are_what_is_built_now(path: Path, variant: Variant, split: bool) -> None:

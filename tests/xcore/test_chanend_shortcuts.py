@@ -41,7 +41,7 @@ from aisrv.xcore.channel import (
 from aisrv.xcore.tokenbuffer import TokenBuffer
 from aisrv.xcore.traps import Trap
 from aisrv.xcore.verb import Steps
-from tests.support.amounts import amount
+from tests.support.amounts import amount, in_ci
 from tests.support.simulation import Bench, EndTrace, bench, settle, simulated
 
 data = st.binary(max_size=10)
@@ -218,21 +218,21 @@ def _assert_same_without_shortcuts(program: list[Step]) -> None:
 
 
 @pytest.mark.in_full
-@settings(derandomize=True, deadline=None, max_examples=amount(300, every_day=100))
+@settings(derandomize=True, deadline=None, max_examples=amount(300, every_day=in_ci(100, every_day=40)))
 @given(program=programs(st.just(0), st.none()))
 def test_shortcuts_leave_what_tokens_would_have_left(program: list[Step]) -> None:
     _assert_same_without_shortcuts(program)
 
 
 @pytest.mark.in_full
-@settings(derandomize=True, deadline=None, max_examples=amount(300, every_day=100))
+@settings(derandomize=True, deadline=None, max_examples=amount(300, every_day=in_ci(100, every_day=40)))
 @given(program=programs(st.integers(0, 2), st.none()))
 def test_shortcuts_change_nothing_where_the_two_sides_do_not_match(program: list[Step]) -> None:
     _assert_same_without_shortcuts(program)
 
 
 @pytest.mark.in_full
-@settings(derandomize=True, deadline=None, max_examples=amount(500, every_day=150))
+@settings(derandomize=True, deadline=None, max_examples=amount(500, every_day=in_ci(150, every_day=60)))
 @given(program=programs(st.integers(0, 2), patience))
 def test_shortcuts_change_nothing_where_a_side_gives_up(program: list[Step]) -> None:
     _assert_same_without_shortcuts(program)

@@ -107,7 +107,11 @@ async def flashrom(port: int, *arguments: str | Path) -> str:
     return text
 
 
-@pytest.mark.parametrize("part", [MX25R6435F, MX25R3235F], ids=lambda part: part.name)
+@pytest.mark.parametrize(
+    "part",
+    [MX25R3235F, pytest.param(MX25R6435F, marks=pytest.mark.long("a size more"))],
+    ids=lambda part: part.name,
+)
 async def test_flashrom_reads_the_file(part: FlashPart, tmp_path: Path) -> None:
     content = bytes(range(251)) * 1000
     with FileStorage(tmp_path / "chip", part.size) as storage:

@@ -5,12 +5,12 @@ from random import Random
 import pytest
 import trio.testing
 
-from tests.support.amounts import some
+from tests.support.amounts import in_ci, some
 from tests.support.oracle import port_substrate, ports
 
 BLOCKS = some(range(200), every_day=1)
 """Of 500 seeds; every day a part of one."""
-EVERY_DAY = 60
+EVERY_DAY = in_ci(60, every_day=30)
 
 
 @pytest.mark.in_full

@@ -185,8 +185,8 @@ class CoreInterrupts:
             self._begin()
 
     def _come_late(self) -> None:
-        """Run the callback of a timer whose time has passed: what the core waited for may be woken first."""
-        if self._taken is None and self._table.has_passed:
+        """Run the callback of an event that is there: where a clock is late, the core may be woken first."""
+        if self._taken is None and self._table.armed and self._table.next() is not None:
             self._come()
 
     def at(self, event: TimerAfter, act: Callable[[], None]) -> CalledOff:

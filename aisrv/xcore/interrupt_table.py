@@ -54,11 +54,6 @@ class InterruptTable:
                 return source
         return None
 
-    @property
-    def has_passed(self) -> bool:
-        """Whether the time of a timer that may interrupt has passed, and its alarm has not come yet."""
-        return any(isinstance(each.event, TimerAfter) and each.event.ready for each in self.armed)
-
     def arm(self) -> None:
         """Have all that are enabled fire as their event comes."""
         for source in self._by_resource.values():

@@ -76,14 +76,10 @@ class TimedInterrupts(CoreInterrupts):
     def fire(self, source: InterruptSource) -> None:
         """Look when the event is due: that of a channel end may be of a core that is ahead.
 
-        That of a timer may be past, as a live clock is late: what the core waits for comes after it.
+        That of a timer or port may be past, as a live clock is late: what the core waits for comes after it.
         """
-        event: Any = source.event
-        if isinstance(event, TimerAfter):
-            self._look_at(self._timeline.clock_at(event.due))
-        else:
-            clock: int | None = getattr(event, "next_clock", None)
-            self._look_at(self._timeline.now() if clock is None else clock)
+        clock: int | None = getattr(source.event, "next_clock", None)
+        self._look_at(self._timeline.due() if clock is None else clock)
 
     def at(self, event: TimerAfter, act: Callable[[], None]) -> CalledOff:
         """Have something done at the time of a timer's event, in the turn of the core."""

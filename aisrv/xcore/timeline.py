@@ -53,6 +53,8 @@ class Timeline:
         self.running: Final = [0] * tiles
         """Cores of each tile that run: those in use that do not wait. Work on more threads adds to it."""
         self._turns = turns
+        self._taken: Turn | None = None
+        """The turn that is being done."""
         self._heap: list[Turn] = []
         self._requests = 0
 
@@ -79,6 +81,12 @@ class Timeline:
         """Return the clock of the running core; outside of any core, that of the present tick."""
         core = current_core()
         return core.clock if isinstance(core, TimedCore) else self.clock_at(self.ticks)
+
+    def due(self) -> int:
+        """Return what `now` does, but of a turn that comes late the first clock of its tick."""
+        if self._taken is not None and current_core() is None:
+            return self.clock_at(self._taken.tick)
+        return self.now()
 
     # Charges.
 
@@ -242,7 +250,9 @@ class Timeline:
             self.late += 1
         self.latest = max(self.latest, late)
         if turn.act is not None:
+            self._taken = turn
             turn.act()
+            self._taken = None
 
     def trio_tick(self, turn: Turn) -> int:
         """Return the tick of a turn on Trio's clock, to compare nodes that started at different times."""

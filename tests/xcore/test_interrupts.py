@@ -1032,3 +1032,39 @@ def test_a_callback_comes_before_what_its_core_waits_for_however_late_both_are(
 
     trio.run(main, clock=clock)
     assert seen == ["callback", "core"] * ROUNDS
+
+
+@pytest.mark.parametrize("classes", [PLAIN, TIMED], ids=["plain", "timed"])
+def test_a_callback_of_a_timed_port_comes_before_what_its_core_waits_for_however_late_both_are(
+    classes: ResourceClasses,
+) -> None:
+    seen: list[str] = []
+    clock = trio.testing.MockClock()
+
+    async def main() -> None:
+        async with open_node(classes=classes) as node:
+            port, own = node.tiles[0].port("1A"), node.tiles[0].allocate_timer()
+
+            async def isr() -> None:
+                await port.in_()
+                seen.append("callback")
+                disable_trigger(port)
+
+            async def core() -> None:
+                port.enable()
+                setup_interrupt_callback(port, isr)
+                await interrupt_unmask_all()
+                for turn in range(ROUNDS):
+                    await port.set_trigger_time((1_000_000 * turn + 20_000) & 0xFFFF)
+                    enable_trigger(port)
+                    await own.wait_after(1_000_000 * turn + 40_000)
+                    seen.append("core")
+
+            node.tiles[0].start(interrupt_permitted(core), name="core")
+            for _ in range(ROUNDS):
+                await settle()
+                clock.jump(0.01)
+            await settle()
+
+    trio.run(main, clock=clock)
+    assert seen == ["callback", "core"] * ROUNDS

@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --prefer-binary
 # pytest keeps what it makes of the tests as bytecode, also where Python is told to write none: 8 s of each process.
-# Each file is run by one process, so that its tests share what they start; tests/conftest.py says which come first.
+# A process runs files in their order and steals of another's when it is done; tests/conftest.py says which come first.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist worksteal
 # What most changes break first: values, the substrate, engines, layers, devices, host tools, nodes and sources, and
 # the pages, names and places that follow from them; few other programs. Left out are Jacdac's tests, whose devices

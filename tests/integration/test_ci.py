@@ -21,6 +21,18 @@ def test_a_user_comes_before_extras() -> None:
     assert max(first["as-a-user"], first[" test"]) < min(first[".[test,spi]"], first[".ci/peers"])
 
 
+def test_every_test_runs_with_all_its_tries_on_both_pythons() -> None:
+    main = [line for line in (ROOT / ".ci/run").read_text().splitlines() if "pytest" in line]
+    whole = "AISRV_LONG=1 .venv/bin/pytest --numprocesses auto --dist worksteal --quiet"
+    assert whole in main
+    newer = (ROOT / ".ci/python313").read_text().splitlines()
+    assert "variables+=(AISRV_LONG=1)" in newer
+    assert (
+        newer[-1] == 'inside python -m pytest --numprocesses auto --dist worksteal --ignore=tests/guest "$@"'
+    )
+    assert ".ci/python313 -q" in (ROOT / ".ci/run").read_text().splitlines()
+
+
 def test_scripts_are_sound() -> None:
     for name in ("run", "as-a-user", "packages", "package", "wheels", "use-wheel", "release"):
         subprocess.run(["bash", "-n", ROOT / ".ci" / name], check=True)

@@ -35,6 +35,12 @@ def test_modules_load_without_heavy_libraries() -> None:
     assert done.stdout.splitlines() == [f"{name} []" for name in LIGHT]
 
 
+def test_a_python_that_finds_the_package_imports_nothing_for_it() -> None:
+    """An editable install with a hook costs each Python 13 ms."""
+    done = run_process([sys.executable, "-P", "-c", "import sys; print(*sys.modules)"], check=True)
+    assert [name for name in done.stdout.split() if "aisrv" in name] == []
+
+
 def test_help_loads_no_library_of_clusters_or_tables() -> None:
     unwanted = {"dask", "distributed", "numpy", "pyarrow", "trio"}
     script = (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.programs import AISRV, FLASH, HOST
-from tests.support.ready_commands import is_command, ready_commands
+from tests.support.ready_commands import ReadyCommands, is_command, ready_commands
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,17 @@ def test_a_signal_to_a_command_that_has_ended_reaches_nobody() -> None:
     with ready_commands().start([*AISRV, "--version"], os.environ) as process:
         assert process.communicate(60)[1] == ""
         process.terminate()
+    assert process.returncode == 0
+
+
+def test_it_ends_when_it_is_told_and_a_command_that_has_begun_goes_on() -> None:
+    commands = ReadyCommands()
+    words = [*AISRV, "exec", "--", "sh", "-c", "read line; echo got $line"]
+    with commands.start(words, os.environ, writes=True) as process:
+        commands.close()
+        assert process.stdin is not None
+        process.stdin.write("a line\n")
+        assert process.communicate(60) == ("got a line\n", "")
     assert process.returncode == 0
 
 

@@ -100,14 +100,6 @@ current_core: Final = _current.get
 """Return the core that the running task is, None outside of any core."""
 
 
-class Handed:
-    """What may be an argument of a core's function, and belongs to that core then."""
-
-    def handed_to(self, core: Core) -> None:
-        """Note which core uses it, for reports."""
-        raise NotImplementedError
-
-
 User = Core | trio.lowlevel.Task
 """Who uses a resource: a core, or a task outside of any core."""
 

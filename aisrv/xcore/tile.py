@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVarTuple
 
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.core import Core, Handed, check_tile
+from aisrv.xcore.core import Core, check_tile
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.memory import TileMemory
 from aisrv.xcore.pool import Pool
@@ -151,8 +151,6 @@ class Tile:
         for argument in args:
             if isinstance(argument, ChanEnd):
                 argument.assign(core)
-            elif isinstance(argument, Handed):
-                argument.handed_to(core)
         self.runtime.run_core(core, self, function, *args)
         return core
 

@@ -138,16 +138,12 @@ ACCEPTING = {
 
 
 def test_no_other_module_accepts_peers() -> None:
-    """The preload server's sockets lie in a folder of its own user's, for the program that it starts.
-
-    The server of an interface accepts calls of tasks.
-    """
+    """The preload server's sockets lie in a folder of its own user's, for the program that it starts."""
     accepting = set()
     for path, source in product_sources("|".join(ACCEPTING)).items():
         tree = ast.parse(source)
         if any(isinstance(node, ast.Attribute) and node.attr in ACCEPTING for node in ast.walk(tree)):
             accepting.add(path.relative_to(ROOT).as_posix())
-    accepting.remove("aisrv/xcore/interface_server.py")
     assert accepting == {"aisrv/listeners/stream_server.py", "aisrv/attach/preload/node_socket.py"}
 
 

@@ -40,9 +40,7 @@ def run(files: tuple[Path, ...] = ()) -> Iterator[Row]:
 
 
 def _model(name: str, model: bytes) -> Iterator[Row]:
-    networks = {
-        backend: load_network(model, create()) for backend, create in BACKENDS.items() if backend != "numba"
-    }
+    networks = {backend: load_network(model, create()) for backend, create in BACKENDS.items()}
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=ARENA_BYTES)
     shapes = [tensor.shape for tensor in read_model(model).input_tensors]
     different = dict.fromkeys(networks, 0)

@@ -37,7 +37,6 @@ from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native.backend import NativeBackend
 from aisrv.kernels.backends.native.library import NativeError, Variant, load
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
-from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.network.load import load_network
 from aisrv.kernels.network.network import Network as LoadedNetwork
 from aisrv.model.values import Quantization, Tensor
@@ -64,8 +63,6 @@ Run = Callable[[], object]
 def _backends() -> dict[str, Callable[[], KernelBackend]]:
     """The backends by the names of their rows."""
     backends: dict[str, Callable[[], KernelBackend]] = {"numpy": NumpyBackend}
-    if find_spec("numba"):
-        backends["numba"] = lambda: find_backend("numba")
     try:
         variants = load().variants
     except NativeError:

@@ -70,7 +70,7 @@ def backends(as_json: bool) -> None:
     Examples:
       aisrv backends
       aisrv backends --json
-      aisrv run --engine kernels:numba
+      aisrv run --engine kernels:numpy
     """
     found = list_backends()
     if as_json:

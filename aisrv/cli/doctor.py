@@ -52,7 +52,6 @@ EXTRAS: Final = {
     "litert": Extra(("ai_edge_litert",), "--engine litert"),
     "tflm": Extra(("tflite_micro",), "--engine tflm"),
     "xcore": Extra(("xmos_ai_tools",), "--engine xcore"),
-    "numba": Extra(("numba",), "--engine kernels on the backend numba"),
     "relocatable": Extra(("elftools", "unicorn"), "models as relocatable code"),
     "spi": Extra(("spidev",), "aisrv-host --device spi:B.D on hardware"),
 }

@@ -25,7 +25,6 @@ PACKAGES: Final = {
     "tflm": (Package("tflite_micro", "tflite-micro", "tflm"),),
     "xcore": (Package("xmos_ai_tools", "xmos-ai-tools", "xcore"),),
     "relocatable": (_UNICORN,),
-    "kernels:numba": (Package("numba", "numba", "numba"),),
     "kernels:relocatable": (_UNICORN,),
 }
 """Packages of which a kind needs one, the first to be named; the others need none."""

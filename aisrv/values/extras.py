@@ -9,7 +9,6 @@ EXTRAS: Final = {
     "fleet": ("pillow", "pyarrow", "aiohttp", "bokeh", "dask", "distributed", "fsspec"),
     "images": ("pillow",),
     "litert": ("ai-edge-litert",),
-    "numba": ("numba",),
     "relocatable": ("pyelftools", "unicorn"),
     "spi": ("spidev",),
     "tflm": ("tflite-micro",),

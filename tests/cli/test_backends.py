@@ -39,6 +39,5 @@ def test_no_native_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
         raise NativeError("there was no C compiler")
 
     monkeypatch.setattr("aisrv.kernels.backends.native.library.load", load)
-    monkeypatch.setattr("aisrv.kernels.backends.registry.find_spec", lambda _module: None)
     assert listed()["kernels:native"]["missing"] == "there was no C compiler"
     assert listed()["kernels"]["detail"] == "on numpy"

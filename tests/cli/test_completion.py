@@ -26,7 +26,7 @@ def completed(words: str) -> list[str]:
     [
         ("aisrv re", ["replay"]),
         ("aisrv run --board c", ["camera", "chained"]),
-        ("aisrv exec --engine kernels:num", ["kernels:numpy", "kernels:numba"]),
+        ("aisrv exec --engine kernels:n", ["kernels:numpy", "kernels:native"]),
         ("aisrv run --protocol io", ["ioserver"]),
     ],
     ids=["commands", "boards", "kinds of engines", "choices"],
@@ -51,8 +51,8 @@ def test_bash_accepts_the_script(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "replies"),
     [
-        ("aisrv run --engine kernels : num", ["numpy", "numba"]),
-        ("aisrv run --engine kernels: num", ["numpy", "numba"]),
+        ("aisrv run --engine kernels : n", ["numpy", "native"]),
+        ("aisrv run --engine kernels: n", ["numpy", "native"]),
         ("aisrv run --engine tf", ["tflite", "tflm"]),
         ("aisrv-host i", ["i2c", "infer", "info"]),
     ],

@@ -15,7 +15,8 @@ SOURCES = ("aisrv", "benchmarks", "examples", "flash_server", "host_tools", "phy
 LINKING = ("README.md", "CONTRIBUTING.md", "examples/README.md")
 GROUPS = ("aisrv.kernel_backends",)  # entry points, not modules
 MANUAL = ROOT / ".mkdocs.yml"
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "changes")
+"""All pages of the manual: texts for the changelog are none."""
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 

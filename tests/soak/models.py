@@ -17,7 +17,6 @@ from tests.support.relocatable import DIGITS as DIGITS_IMAGE
 KINDS: Final = (
     *(kind for kind in INSTALLED if kind != "xcore"),
     "kernels:numpy",
-    *(["kernels:numba"] if find_spec("numba") else []),
     *(["relocatable"] if find_spec("unicorn") else []),
 )
 BUSY: Final = replace(LIMITS, load_seconds=60.0)

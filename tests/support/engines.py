@@ -60,7 +60,7 @@ def need(kind: str) -> None:
 
 
 def isolated_as(kind: str, limits: Limits | None = None) -> Runners:
-    """Runners of one kind, such as `kernels:numba`, each in a process of its own, whatever boards ask for."""
+    """Runners of one kind, such as `kernels:numpy`, each in a process of its own, whatever boards ask for."""
 
     def run(log: LogSink, **_board: EngineKind) -> IsolatedInterpreter:
         return IsolatedInterpreter(log, EngineKind.parse(kind), limits)

@@ -208,6 +208,13 @@ class Native(Intruder):
     OPTIONS: Mapping[str, Any] = {"backend": "native+threads=2"}
 
 
-class Numba(Intruder):
-    KIND = "kernels"
-    OPTIONS: Mapping[str, Any] = {"backend": "numba"}
+class Compiling(Intruder):
+    """One that wants files and programs while it loads a model, and nothing later."""
+
+    @property
+    def confinement(self) -> Confinement:
+        return Confinement.AFTER_LOAD
+
+    def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
+        subprocess.run([sys.executable, "-c", ""], check=True)
+        return super().load(model, arena_bytes)

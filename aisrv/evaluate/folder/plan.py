@@ -14,7 +14,7 @@ import numpy as np
 from aisrv.evaluate.data.data_set import DataSet
 from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.inputs.settings import FRONT_ENDS, MFCC, MICRO_WAKE_WORD, InputSettings
-from aisrv.protocol.engine_kind import KERNELS, EngineKind
+from aisrv.protocol.engine_kind import EngineKind
 from aisrv.values.regular_file import read_regular
 from aisrv.values.version import __version__
 from aisrv.values.whole_file import write_whole
@@ -122,8 +122,6 @@ def versions(engine: EngineKind, inputs: Sequence[InputSettings]) -> dict[str, s
             found[package] = version(package)
         except PackageNotFoundError:
             continue
-    if engine.name == KERNELS and engine.backend == "numba":
-        found["numba"] = version("numba")
     return found
 
 

@@ -26,7 +26,6 @@ CONFINEMENTS: Final = {
     "reference": Confinement.BEFORE_LOAD,
     "numpy": Confinement.BEFORE_LOAD,
     "native": Confinement.BEFORE_LOAD,
-    "numba": Confinement.AFTER_LOAD,
 }
 """Sandbox entry of our backends' workers; others may make code and start threads at any time."""
 
@@ -47,7 +46,7 @@ class KernelsInterpreter:
 
     @property
     def confinement(self) -> Confinement:
-        """Moment at which the worker enters its sandbox: a compiling backend does so as it loads a model."""
+        """Moment at which the worker enters its sandbox; backends of others load a model before."""
         return CONFINEMENTS.get(plain_name(self._backend_name), Confinement.EMULATOR_AFTER_LOAD)
 
     def prepare(self) -> None:

@@ -5,7 +5,6 @@ function that takes no arguments and returns the backend. Modules are imported w
 """
 
 import pkgutil
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from aisrv.kernels.errors import KernelError
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 GROUP: Final = "aisrv.kernel_backends"
 
-EXTRAS: Final = {"numba": "numba", "unicorn": "relocatable"}
+EXTRAS: Final = {"unicorn": "relocatable"}
 """Third-party modules that a shipped backend needs, each with the extra of this package that installs it."""
 
 
@@ -25,7 +24,6 @@ SHIPPED: Final[dict[str, str | None]] = {
     "reference": "aisrv.kernels.backends.reference:ReferenceBackend",
     "numpy": "aisrv.kernels.backends.numpy.backend:NumpyBackend",
     "native": "aisrv.kernels.backends.native.backend:native_backend",
-    "numba": "aisrv.kernels.backends.numba_backend:NumbaBackend",
     "relocatable": None,
 }
 """Places of the shipped backends, None for an entry point; no other package can take one of these names."""
@@ -78,13 +76,13 @@ def find_backend(name: str) -> "KernelBackend":
 
 
 def default_backend() -> str:
-    """Name the fastest backend that is installed: `native`, else `numba`, else `numpy`."""
+    """Name the fastest backend that is installed: `native`, else `numpy`."""
     from aisrv.kernels.backends.native.library import NativeError, load
 
     try:
         load()
     except NativeError:
-        return "numba" if find_spec("numba") else "numpy"
+        return "numpy"
     return NATIVE
 
 

@@ -26,7 +26,7 @@ KINDS = {
     "xcore": "Xcore",
     "kernels": "Kernels",
     "kernels:native": "Native",
-    "kernels:numba": "Numba",
+    "one that compiles": "Compiling",
 }
 EMULATORS = {"relocatable": "Relocatable", "foreign": "Foreign"}
 """Those that make code as they run, and start threads."""
@@ -36,7 +36,6 @@ PACKAGES = {
     "litert": "ai_edge_litert",
     "tflm": "tflite_micro",
     "xcore": "xmos_ai_tools",
-    "kernels:numba": "numba",
 }
 ARENA = 1 << 20
 

@@ -98,7 +98,7 @@ def broken() -> None:
 
 
 def in_need() -> None:
-    raise ModuleNotFoundError("No module named 'numba'", name="numba")
+    raise ModuleNotFoundError("No module named 'unicorn'", name="unicorn")
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_reference_is_shipped() -> None:
 
 
 def test_shipped_names() -> None:
-    assert backend_names()[:5] == ("reference", "numpy", "native", "numba", "relocatable")
+    assert backend_names()[:4] == ("reference", "numpy", "native", "relocatable")
 
 
 @pytest.mark.usefixtures("registered")
@@ -143,7 +143,6 @@ def test_names_are_those_shipped_and_those_registered() -> None:
         "reference",
         "numpy",
         "native",
-        "numba",
         "relocatable",
         "absent",
         "broken",
@@ -169,10 +168,10 @@ def test_shipped_name_cannot_be_taken() -> None:
         ("broken", r"'broken' \(.*:broken\) does not load: RuntimeError: no such chip"),
         ("absent", r"'absent' \(.*:absent\) does not load: AttributeError: "),
         ("elsewhere", "'elsewhere' needs the module no_such_module_of_kernels$"),
-        ("in-need", r"'in-need' needs the module numba: pip install numba$"),
+        ("in-need", r"'in-need' needs the module unicorn: pip install pyelftools unicorn$"),
         (
             "nothing",
-            "no kernel backend 'nothing'; there are: reference, numpy, native, numba, relocatable, absent, ",
+            "no kernel backend 'nothing'; there are: reference, numpy, native, relocatable, absent, ",
         ),
         ("", "there is no kernel backend ''"),
     ],
@@ -189,7 +188,7 @@ def test_error_is_of_the_family() -> None:
 def test_backends_are_imported_when_asked_for() -> None:
     script = (
         "import sys, aisrv.kernels.backends.registry as r; r.backend_names();"
-        "print([m for m in ('numpy', 'aisrv.kernels.backends.reference', 'numba') if m in sys.modules])"
+        "print([m for m in ('numpy', 'aisrv.kernels.backends.reference', 'unicorn') if m in sys.modules])"
     )
     done = run_process([sys.executable, "-c", script], check=True)
     assert done.stdout == "[]\n"
@@ -199,13 +198,9 @@ def no_library() -> Library:
     raise NativeError("the library of native kernels is not installed")
 
 
-@pytest.mark.parametrize(("numba", "expected"), [(object(), "numba"), (None, "numpy")])
-def test_default_without_a_compiler_at_installation(
-    numba: object | None, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_default_without_a_compiler_at_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aisrv.kernels.backends.native.library.load", no_library)
-    monkeypatch.setattr(registry, "find_spec", lambda _module: numba)
-    assert registry.default_backend() == expected
+    assert registry.default_backend() == "numpy"
 
 
 def test_native_kernels_are_the_default() -> None:

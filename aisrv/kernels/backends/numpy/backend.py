@@ -32,13 +32,13 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
 
 
 class NumpyKernels(TableBackend):
-    """Kernels that compute with some numbers, by functions of NumPy unless others are given."""
+    """Kernels that compute with some numbers, by functions of NumPy."""
 
-    def __init__(self, numbers: Numbers, functions: Mapping[str, Function] = FUNCTIONS) -> None:
+    def __init__(self, numbers: Numbers) -> None:
         def prepare(function: Function) -> Callable[[Any], Kernel]:
             return lambda params: function(params, numbers)
 
-        super().__init__({name: prepare(each) for name, each in functions.items()}, numbers.elements)
+        super().__init__({name: prepare(each) for name, each in FUNCTIONS.items()}, numbers.elements)
 
 
 class NumpyBackend(NumpyKernels):

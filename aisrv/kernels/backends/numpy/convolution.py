@@ -36,36 +36,28 @@ def depthwise_conv2d(params: DepthwiseConv2dParams, numbers: Numbers) -> Kernel:
     whole = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)[0]
     if params.input_shape[3] == 1:
         return _convolve(params, whole[:, :, None], numbers)
-    image, load, weights, finish = depthwise_parts(params, numbers)
+    spans = conv_spans(params)
+    weights = overlapping_taps(whole, spans)
     rows, columns, channels = weights.shape
-    view = windows(image, conv_spans(params))
+    flat = weights.reshape(-1, channels)
+    finish = layer_finish(params, flat, arithmetic.conv_multipliers(params), numbers)
+    dtype = sum_type(flat, numbers)
+    source = numbers.array(params.input).reshape(params.input_shape)
+    image, load = padded_input(source, spans, params.input_quant.zero_point, dtype, params.depth_multiplier)
+    view = windows(image, spans)
     # As long as a row of windows, so that NumPy's inner loops are.
-    factors = np.repeat(weights[:, :, None], params.output_shape[2], axis=2)
+    factors = np.repeat(weights.astype(dtype)[:, :, None], params.output_shape[2], axis=2)
     taps = [(view[:, :, :, y, x], factors[y, x]) for y in range(rows) for x in range(columns)]
 
     def invoke() -> None:
         load()
-        sums, product = np.zeros((2, *params.output_shape), weights.dtype)
+        sums, product = np.zeros((2, *params.output_shape), dtype)
         for values, factor in taps:
             np.multiply(values, factor, out=product)
             np.add(sums, product, out=sums)
         finish(sums.reshape(-1, channels))
 
     return invoke
-
-
-def depthwise_parts(params: DepthwiseConv2dParams, numbers: Numbers) -> tuple[Array, Kernel, Array, Finish]:
-    """The padded input, its channels repeated; what loads it; taps as floats; what writes the output."""
-    spans = conv_spans(params)
-    whole = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)[0]
-    weights = overlapping_taps(whole, spans)
-    flat = weights.reshape(-1, weights.shape[2])
-    finish = layer_finish(params, flat, arithmetic.conv_multipliers(params), numbers)
-    dtype = sum_type(flat, numbers)
-    source = numbers.array(params.input).reshape(params.input_shape)
-    zero = params.input_quant.zero_point
-    image, load = padded_input(source, spans, zero, dtype, params.depth_multiplier)
-    return image, load, weights.astype(dtype), finish
 
 
 def fully_connected(params: FullyConnectedParams, numbers: Numbers) -> Kernel:

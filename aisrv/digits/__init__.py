@@ -3,8 +3,8 @@
 The network takes one 8x8 image as 64 int8 values in row-major order and gives 10 int8 scores, one for each
 digit. An image's pixels are 0 (paper) to 16 (ink); the network's input has scale 1/240 and zero point -128,
 so that a pixel p is the real value p/16 and the int8 value 15p - 128, without rounding. The shipped files are
-made by `python -m aisrv.digits.train`; docs/guides/digits.md says how. The images are from the UCI repository
-(LICENSE-DATA.md).
+made by `python -m benchmarks.train.digits` in a checkout; docs/guides/digits.md says how. The images are from
+the UCI repository (LICENSE-DATA.md).
 """
 
 import functools

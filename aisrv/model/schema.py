@@ -1,4 +1,4 @@
-"""TensorFlow Lite's schema for the reader: written by `generate_schema`, which asks the `tflite` package.
+"""TensorFlow Lite's schema for the reader: written by benchmarks/train/generate_schema.py.
 
 A field is its slot in the field list, its type and its default. Types of numbers are those of the `struct`
 module, `s` is a string, `union` a table of some kind, any other name a table; `[` makes it a vector.

@@ -12,7 +12,6 @@ EXTRAS: Final = {
     "relocatable": ("pyelftools", "unicorn"),
     "spi": ("spidev",),
     "tflm": ("tflite-micro",),
-    "train": ("scikit-learn",),
     "video": ("opencv-python-headless",),
     "wakewords": ("pymicro-features",),
     "xcore": ("xmos-ai-tools",),

@@ -5,8 +5,8 @@ from pathlib import Path
 import tflite
 
 from aisrv.model import schema
-from aisrv.model.generate_schema import fields_of
-from aisrv.model.generate_schema import schema as generated
+from benchmarks.train.generate_schema import fields_of
+from benchmarks.train.generate_schema import schema as generated
 
 
 def test_the_file_is_what_the_package_gives() -> None:

@@ -1,9 +1,8 @@
-"""Create the digits network and its test images: `python -m aisrv.digits.train [DIRECTORY]`.
+"""Create the digits network and its test images: `python -m benchmarks.train.digits [DIRECTORY]`.
 
-The data are the 1797 images of the UCI handwritten digits that scikit-learn bundles (extra `train`). A fixed
-permutation picks 1400 to train the network and to set its ranges; the other 397 are the test images. Both
-are written as IDX files. Without
-DIRECTORY the files are written into the package.
+The data are the 1797 images of the UCI handwritten digits that scikit-learn bundles. A fixed permutation
+picks 1400 to train the network and to set its ranges; the other 397 are the test images. Both are written as
+IDX files. Without DIRECTORY the files are written into the package `aisrv.digits`.
 """
 
 import struct
@@ -17,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv import digits
-from aisrv.digits.quantize import in_floats, quantize, with_features
-from aisrv.digits.training import Array, Indices, Parameters, accuracy, train
 from aisrv.terminal.file_types import FOLDER
-from aisrv.values.extras import install_command
 from aisrv.values.whole_file import write_whole
+from benchmarks.train.quantize import in_floats, quantize, with_features
+from benchmarks.train.training import Array, Indices, Parameters, accuracy, train
 
 TRAINING_IMAGES: Final = 1400
 SEED: Final = 0
@@ -62,7 +60,7 @@ def load_data() -> tuple[Dataset, Dataset]:
     try:
         from sklearn.datasets import load_digits
     except ModuleNotFoundError as error:
-        message = f"the images come with scikit-learn, which is not installed: {install_command('train')}"
+        message = "the images come with scikit-learn, which is not installed: pip install scikit-learn"
         raise TrainingError(message) from error
     bunch = load_digits()
     data = Dataset(bunch.images.astype(np.uint8), bunch.target.astype(np.intp))
@@ -112,7 +110,7 @@ def write_files(files: Mapping[str, bytes], directory: Path) -> None:
 
 
 @click.command()
-@click.argument("directory", type=FOLDER, default=Path(__file__).parent)
+@click.argument("directory", type=FOLDER, default=Path(digits.__file__).parent)
 def main(directory: Path) -> None:
     """Train the digits network and write it, with its test images, into DIRECTORY (default: the package)."""
     try:

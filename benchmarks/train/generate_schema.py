@@ -1,6 +1,6 @@
-"""Write `schema.py`: the reader's part of TensorFlow Lite's schema, asked of the `tflite` package.
+"""Write `aisrv/model/schema.py`: the reader's part of TensorFlow Lite's schema, as `tflite` has it.
 
-    python -m aisrv.model.generate_schema
+    python -m benchmarks.train.generate_schema
 
 The package takes 0.1 s to import, with numpy; a device that only reads a model need not wait for it. No slot,
 type, default or name is typed in by hand: each accessor of the package is called once with a table that
@@ -17,7 +17,7 @@ from typing import Any, Final
 import tflite
 from flatbuffers import table as flatbuffer_table
 
-from aisrv.model.options import TABLES as OPTIONS
+from aisrv.model import options
 from aisrv.values.whole_file import write_whole
 
 TABLES: Final = (
@@ -30,12 +30,12 @@ TABLES: Final = (
     "SparsityParameters",
     "Operator",
     "Metadata",
-    *sorted(set(OPTIONS.values())),
+    *sorted(set(options.TABLES.values())),
 )
 
 _NO_FIELDS: Final = ("AsNumpy", "Length", "IsNone", "BufferHasIdentifier", "Init")
 _HEADER: Final = '''\
-"""TensorFlow Lite's schema for the reader: written by `generate_schema`, which asks the `tflite` package.
+"""TensorFlow Lite's schema for the reader: written by benchmarks/train/generate_schema.py.
 
 A field is its slot in the field list, its type and its default. Types of numbers are those of the `struct`
 module, `s` is a string, `union` a table of some kind, any other name a table; `[` makes it a vector.
@@ -112,7 +112,7 @@ def schema() -> str:
             lines.append(f'        "{name}": ({slot}, "{kind}", {default}),')
         lines.append("    },")
     lines += ["}", "", "OPTION_TABLES: Final = {"]
-    for table in sorted(set(OPTIONS.values())):
+    for table in sorted(set(options.TABLES.values())):
         lines.append(f'    "{table}": {getattr(tflite.BuiltinOptions, table)},')
     lines += ["}", '"""The number of each table of options in the union of an operator."""', ""]
     names = tflite.BUILTIN_OPCODE2NAME
@@ -127,4 +127,4 @@ def schema() -> str:
 
 
 if __name__ == "__main__":
-    write_whole(Path(__file__).with_name("schema.py"), [schema().encode()])
+    write_whole(Path(options.__file__).with_name("schema.py"), [schema().encode()])

@@ -12,9 +12,9 @@ import numpy as np
 from tflite import ActivationFunctionType, BuiltinOperator, Padding, TensorType
 
 from aisrv.digits import INK, INT8_PAPER, INT8_STEP
-from aisrv.digits.training import CHANNELS, KERNEL, Array, Parameters, forward
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
+from benchmarks.train.training import CHANNELS, KERNEL, Array, Parameters, forward
 
 RANGE_GRID: Final = 2.0**8
 """Ranges of activations end at multiples of 1/RANGE_GRID, so that rounding errors do not reach the scales."""

@@ -24,9 +24,6 @@ _PLATFORM = click.option(
 _COMPAT = click.option(
     "--compat", is_flag=True, help="Write the same words as the public compiler, to the bit."
 )
-_FIRST = click.option(
-    "--first-grammar", is_flag=True, help="Read the numbers of raw types as in the grammar of June 2024."
-)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -53,10 +50,9 @@ graph.add_command(run_graph)
 @_PLATFORM
 @click.option("-o", "--output", type=NEW_FILE, help="Write the words to this file instead of the terminal.")
 @_COMPAT
-@_FIRST
 @_JSON
 def compile(  # noqa: A001 - the subcommand's name
-    text: Path, platform: Path | None, output: Path | None, compat: bool, first_grammar: bool, as_json: bool
+    text: Path, platform: Path | None, output: Path | None, compat: bool, as_json: bool
 ) -> None:
     """Compile TEXT to words, `0x…,` a line, with a listing in comments and the memory by bank at the end.
 
@@ -68,7 +64,7 @@ def compile(  # noqa: A001 - the subcommand's name
     """
     from aisrv.graph.compiler.listing import memory_text, words_text
 
-    compiled = _compiled(text, platform, compat, first_grammar, as_json)
+    compiled = _compiled(text, platform, compat, as_json)
     if as_json:
         written = json.dumps(_values(compiled), indent=2) + "\n"
     else:
@@ -82,9 +78,8 @@ def compile(  # noqa: A001 - the subcommand's name
 @graph.command()
 @click.argument("text", type=FILE)
 @_PLATFORM
-@_FIRST
 @_JSON
-def check(text: Path, platform: Path | None, first_grammar: bool, as_json: bool) -> None:
+def check(text: Path, platform: Path | None, as_json: bool) -> None:
     """Compile TEXT for its errors and warnings, and the memory it takes.
 
     \b
@@ -92,7 +87,7 @@ def check(text: Path, platform: Path | None, first_grammar: bool, as_json: bool)
       aisrv graph check microphone.txt --platform top_manifest.txt
       aisrv graph check microphone.txt --platform top_manifest.txt --json
     """
-    compiled = _compiled(text, platform, False, first_grammar, as_json)
+    compiled = _compiled(text, platform, False, as_json)
     if as_json:
         values = _values(compiled)
         del values["words"]
@@ -149,8 +144,7 @@ def decompile(words: Path, platform: Path | None, compat: bool) -> None:
 @click.argument("text", type=FILE)
 @_PLATFORM
 @click.option("--svg", type=NEW_FILE, help="Write the drawing to this file instead of the terminal.")
-@_FIRST
-def draw(text: Path, platform: Path | None, svg: Path | None, first_grammar: bool) -> None:
+def draw(text: Path, platform: Path | None, svg: Path | None) -> None:
     """Draw TEXT as SVG: nodes, arcs with their formats, and the memory by bank.
 
     \b
@@ -159,26 +153,23 @@ def draw(text: Path, platform: Path | None, svg: Path | None, first_grammar: boo
     """
     from aisrv.graph.compiler.drawing import draw as drawn
 
-    picture = drawn(_compiled(text, platform, False, first_grammar, False))
+    picture = drawn(_compiled(text, platform, False, False))
     if svg is None:
         click.echo(picture, nl=False)
     else:
         write_files({svg: picture})
 
 
-def _compiled(
-    text: Path, platform: Path | None, compat: bool, first_grammar: bool, as_json: bool
-) -> "Compiled":
+def _compiled(text: Path, platform: Path | None, compat: bool, as_json: bool) -> "Compiled":
     """Compile a file; its errors end the command, warnings go to stderr."""
     from aisrv.graph.compiler.compile import compile_file
-    from aisrv.graph.compiler.dialect import Dialect
-    from aisrv.graph.compiler.public import PublicDialect
+    from aisrv.graph.compiler.dialect import OURS
+    from aisrv.graph.compiler.public import PUBLIC
     from aisrv.graph.errors import TextError
     from aisrv.graph.platform.manifests import SHIPPED_PLATFORM
 
     try:
-        dialect = (PublicDialect if compat else Dialect)(first_grammar)
-        compiled = compile_file(text, platform or SHIPPED_PLATFORM, dialect)
+        compiled = compile_file(text, platform or SHIPPED_PLATFORM, PUBLIC if compat else OURS)
     except TextError as error:
         _fail(error.messages, as_json)
     if not as_json:

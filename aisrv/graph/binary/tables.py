@@ -26,8 +26,6 @@ _RAW: Final = (  # five a line, from code 0
 )  # fmt: skip
 RAW_TYPES: Final = tuple(RawType(code, name, bits) for code, (name, bits) in enumerate(_RAW))
 RAW_BY_NAME: Final = {raw.name: raw for raw in RAW_TYPES}
-FIRST_GRAMMAR_ONLY: Final = 43
-"""Code of STREAM_TIMESTMP, which only the first grammar has; its codes above are one higher than ours."""
 
 DOMAINS: Final = (
     "general", "audio_in", "audio_out", "gpio_in", "gpio_out", "motion", "2d_in", "2d_out", "analog_in",

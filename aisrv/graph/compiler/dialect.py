@@ -3,11 +3,9 @@
 # ruff: noqa: ARG002 - a dialect need not look at all that it is given
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from aisrv.graph.binary.model import Format, Graph, IoEntry, Node
-from aisrv.graph.binary.tables import FIRST_GRAMMAR_ONLY
 from aisrv.graph.compiler.memory_plan import Address, MemoryPlan
 from aisrv.graph.errors import Messages, Place
 from aisrv.graph.platform.values import MemorySpec
@@ -17,12 +15,8 @@ from aisrv.graph.text.sections import GraphText, TextSection
 from aisrv.graph.text.source import Data, Line, read_data
 
 
-@dataclass(frozen=True)
 class Dialect:
     """Our dialect. `public.PublicDialect` overrides the differences of the public compiler."""
-
-    first_grammar: bool = False
-    """Whether numbers of raw types are those of the grammar of June 2024."""
 
     line: ClassVar[type[LineAssembler]] = LineAssembler
     undeclared: ClassVar[Format] = Format()
@@ -35,12 +29,6 @@ class Dialect:
 
     def prepare(self, text: GraphText) -> None:
         """Change the statements of a text whose subgraphs are in their places."""
-
-    def raw_code(self, code: int) -> int | None:
-        """Return the code of the raw type with a number; None if the first grammar's has no successor."""
-        if not self.first_grammar or code < FIRST_GRAMMAR_ONLY:
-            return code
-        return code - 1 if code > FIRST_GRAMMAR_ONLY else None
 
     def known_formats(self, declared: Collection[int], count: int) -> frozenset[int]:
         """Return the formats that arcs may have, of `count`."""

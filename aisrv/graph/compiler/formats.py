@@ -34,7 +34,7 @@ def read_formats(texts: dict[int, TextSection], dialect: Dialect, messages: Mess
             messages.error(text.place, f"a graph has formats 0 to {MOST_FORMATS - 1}, not {index}")
             continue
         try:
-            found[index] = _format(text, dialect, messages)
+            found[index] = _format(text, messages)
             found[index].words()
         except FieldError as error:
             tag = _TAGS.get(error.field.partition(".")[2], "format_index")
@@ -42,7 +42,7 @@ def read_formats(texts: dict[int, TextSection], dialect: Dialect, messages: Mess
     return tuple(found.get(index, dialect.undeclared) for index in range(max(found, default=-1) + 1))
 
 
-def _format(text: TextSection, dialect: Dialect, messages: Messages) -> Format:
+def _format(text: TextSection, messages: Messages) -> Format:
     frame = text.whole("format_frame_length", 1)
     if not 0 < frame <= LARGEST_FRAME:
         place = text.place_of("format_frame_length")
@@ -50,7 +50,7 @@ def _format(text: TextSection, dialect: Dialect, messages: Messages) -> Format:
         frame = 1
     form = Format(
         frame_bytes=frame,
-        raw=_raw(text, dialect, messages),
+        raw=_raw(text, messages),
         other_channels=text.whole("format_nbchan", 1) - 1,
         deinterleaved=text.whole("format_interleaving"),
         time_stamp=text.whole("format_time_stamp"),
@@ -60,22 +60,18 @@ def _format(text: TextSection, dialect: Dialect, messages: Messages) -> Format:
     return dataclasses.replace(form, rate_bits=_rate(text, messages), mapping=_mapping(text, messages))
 
 
-def _raw(text: TextSection, dialect: Dialect, messages: Messages) -> int:
+def _raw(text: TextSection, messages: Messages) -> int:
     statement = text.find("format_raw_data")
     if statement is None:
         return 17
     word = str(statement.values[0])
-    number = integer(word)
-    if number is None:
+    code = integer(word)
+    if code is None:
         name = word.removeprefix("STREAM_")
         if name not in RAW_BY_NAME:
             messages.error(statement.place, f"unknown raw type {shown(word)}{nearest(name, RAW_BY_NAME)}")
             return 17
         return RAW_BY_NAME[name].code
-    code = dialect.raw_code(number)
-    if code is None:
-        messages.error(statement.place, f"raw type {number} of the first grammar has no successor")
-        return 17
     if not 0 <= code < len(RAW_TYPES):
         messages.error(statement.place, f"a raw type is 0 to {len(RAW_TYPES) - 1}, not {code}")
         return 17

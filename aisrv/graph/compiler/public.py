@@ -3,7 +3,7 @@
 # ruff: noqa: ARG002 - a dialect need not look at all that it is given
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from aisrv.graph.binary.model import Format, Graph, Header, IoEntry, Node, Segment
@@ -27,7 +27,6 @@ _SET_THE_BANK: Final = (
 _TOP_BITS: Final = 28
 
 
-@dataclass(frozen=True)
 class PublicDialect(Dialect):
     """Each method is a difference."""
 

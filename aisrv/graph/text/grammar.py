@@ -127,7 +127,7 @@ ALIASES: Final = {
 """Tags of the first grammar, and second names."""
 
 WITHOUT_EFFECT: Final = frozenset(
-    {"arc_section", "script_pointers", "format_time_stamp_size", "node_steady_stream", "node_same_data_rate"}
+    {"arc_section", "script_pointers", "node_steady_stream", "node_same_data_rate"}
     | {"node_use_dtcm", "node_use_arc_format", "node_arc_parameter", "node_map_copy"}
 )
 """Tags of the first grammar that change nothing."""
@@ -143,10 +143,8 @@ DATA_BLOCKS: Final = frozenset(
 )
 """Tags that open a block of data lines or code, which `end` closes."""
 
-NODE_ALIASES: Final = {
-    f"arm_stream_{name}": f"sigp_stream_{name}"
-    for name in ("detector", "converter", "compressor", "decompressor", "resampler", "detector2D")
-}
+NODE_ALIASES: Final = {"arm_stream_detector": "sigp_stream_detector"}
+"""Names of nodes in the first grammar."""
 
 SCRIPT_NODE_NAME: Final = "arm_stream_script"
 EVERY_TAG: Final = tuple(sorted({*OPENERS, *TAGS, *ALIASES, *WITHOUT_EFFECT, "end", "label", "include"}))

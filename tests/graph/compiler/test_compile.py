@@ -157,6 +157,11 @@ format_audio_mapping 3
     assert form.words() == (32, 104 << 23 | 1 << 16 | 27 << 10 | 1 << 6 | 1 << 5 | 1, 0x467A0000, 3)
 
 
+@pytest.mark.parametrize(("word", "code"), [("17", 17), ("43", 43), ("TIME64", 43), ("44", 44), ("50", 50)])
+def test_numbers_of_raw_types_are_those_of_the_words(word: str, code: int, computer: Platform) -> None:
+    assert compiled(f"format_index 0\nformat_raw_data {word}", computer).graph.formats[0].raw == code
+
+
 def test_the_size_of_an_image_is_its_small_side_and_a_ratio(computer: Platform) -> None:
     text = "format_index 0\nformat_2d_height 480\nformat_2d_width 640\nformat_2d_border 1"
     assert compiled(text, computer).graph.formats[0].mapping == 480 | 2 << 12 | 1 << 16
@@ -236,6 +241,7 @@ def test_a_dead_lock_is_warned_of_with_a_factor_that_is_enough(computer: Platfor
             "format_index 0\nformat_raw_data S17",
             "graph.txt:2: error: unknown raw type 'S17'; did you mean S1?",
         ),
+        ("format_index 0\nformat_raw_data 51", "graph.txt:2: error: a raw type is 0 to 50, not 51"),
         (
             "format_index 0\nformat_frame_length 4194304",
             "graph.txt:2: error: a frame has 1 to 4194303 bytes, not 4194304",

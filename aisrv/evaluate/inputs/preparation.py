@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -192,8 +192,3 @@ def _shape(spec: TensorSpec, settings: InputSettings) -> tuple[int, int, int]:
 
 def _bytes(elements: Array, count: int) -> Rows:
     return np.ascontiguousarray(elements).reshape(count, -1).view(np.uint8)
-
-
-def row_values(row: bytes, spec: TensorSpec) -> npt.NDArray[Any]:
-    """Return the elements of a row's first tensor, `spec`, as real numbers."""
-    return spec.values(row[: spec.nbytes])

@@ -1,4 +1,4 @@
-"""`aisrv diff-engines`: run a model in two engines and name the first operator in which they part."""
+"""`aisrv model diff`: run a model in two engines and name the first operator in which they part."""
 
 import json
 import math
@@ -193,7 +193,7 @@ def diff_values(diff: EnginesDiff) -> dict[str, object]:
 
 
 @click.command()
-@require_linux("diff-engines")
+@require_linux("model diff")
 @click.argument("model", type=FILE)
 @click.option(
     "--input",
@@ -213,7 +213,7 @@ def diff_values(diff: EnginesDiff) -> dict[str, object]:
     ),
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def diff_engines(
+def diff(
     model: Path,
     inputs: tuple[Path, ...],
     seed: int,
@@ -228,11 +228,11 @@ def diff_engines(
 
     \b
     Examples:
-      aisrv diff-engines person.tflite
-      aisrv diff-engines person.tflite --engines kernels:mine kernels
-      aisrv diff-engines person.tflite --engines kernels litert --input picture.npy
-      aisrv diff-engines person.tflite --json
-      aisrv diff-engines two.tflite --engines tflm my_engine:Engine --input left.npy --input right.npy
+      aisrv model diff person.tflite
+      aisrv model diff person.tflite --engines kernels:mine kernels
+      aisrv model diff person.tflite --engines kernels litert --input picture.npy
+      aisrv model diff person.tflite --json
+      aisrv model diff two.tflite --engines tflm my_engine:Engine --input left.npy --input right.npy
     """
     from aisrv.kernels.errors import KernelError
     from aisrv.model import ModelFileError
@@ -241,9 +241,9 @@ def diff_engines(
         data = read_regular(model)
         given = read_inputs(data, inputs) if inputs else None
         engines = engines or default_engines()
-        diff = diff_model(data, given, engines, seed)
+        found = diff_model(data, given, engines, seed)
     except (KernelError, ModelFileError, OSError) as error:
         raise click.ClickException(f"{model}: {error}") from None
-    click.echo(json.dumps(diff_values(diff), indent=2) if as_json else report(diff))
-    if not diff.same:
+    click.echo(json.dumps(diff_values(found), indent=2) if as_json else report(found))
+    if not found.same:
         raise SystemExit(DIFFERENT)

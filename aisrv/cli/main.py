@@ -27,10 +27,6 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Print the script that completes these commands in a shell.",
     ),
     "demo": ("aisrv.cli.demo:demo", "Classify handwritten digits on a virtual device."),
-    "diff-engines": (
-        "aisrv.cli.diff_engines:diff_engines",
-        "Compare two engines, tensor by tensor.",
-    ),
     "doctor": (
         "aisrv.cli.doctor:doctor",
         "Check what works on this machine, and name the commands that help.",
@@ -49,8 +45,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Run a cluster for evaluations here, and say what one takes.",
     ),
     "graph": ("aisrv.cli.graph:graph", "Compile, check, list and draw graphs of stream-processing nodes."),
-    "model": ("aisrv.cli.model:model", "Show what is in a model, as text, JSON or a drawing."),
-    "plan": ("aisrv.cli.plan:plan", "Draw where a model's tensors lie in the arena."),
+    "model": ("aisrv.cli.model:model", "Show what is in a model, draw its arena, compare engines on it."),
     "profile": ("aisrv.cli.profile:profile", "Predict the time and memory of models on the device."),
     "replay": (
         "aisrv.cli.replay:replay_command",
@@ -66,11 +61,18 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 }
 """Module and function of each subcommand, and its line in the help."""
 
+FORMER_COMMANDS: Final = {
+    "diff-engines": "aisrv.cli.diff_engines:diff",
+    "plan": "aisrv.cli.plan:plan",
+}
+"""Module and function of what are subcommands of `aisrv model` now."""
+
 
 class AisrvGroup(JsonErrors, LazyGroup):
     """The command."""
 
     places = COMMANDS
+    former_places = FORMER_COMMANDS
 
 
 @click.group("aisrv", cls=AisrvGroup, context_settings={"help_option_names": ["-h", "--help"]})

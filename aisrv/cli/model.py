@@ -1,12 +1,13 @@
-"""`aisrv model show`: what is in a model, what each engine says of it, and its drawing."""
+"""`aisrv model`: its subcommands; of a model `show` says what is in it and what each engine says of it."""
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from aisrv.cli.options.board import complete_board
+from aisrv.terminal.command_group import LazyGroup
 from aisrv.terminal.file_types import FILE, NEW_FILE, write_files
 from aisrv.values.regular_file import read_regular
 
@@ -36,19 +37,34 @@ def device_of(board: str | None) -> "DeviceModel | None":
     return device_model(found, found.engines[0])
 
 
-@click.group()
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "diff": ("aisrv.cli.diff_engines:diff", "Compare two engines, tensor by tensor."),
+    "plan": ("aisrv.cli.plan:plan", "Draw where a model's tensors lie in the arena."),
+    "show": ("aisrv.cli.model:show", "Show what is in a model, as text, JSON or a drawing."),
+}
+"""Module and function of each subcommand, and its line in the help."""
+
+
+class ModelGroup(LazyGroup):
+    """The group of commands."""
+
+    places = COMMANDS
+
+
+@click.group(cls=ModelGroup)
 def model() -> None:
     """Look into model files.
 
     \b
     Examples:
       aisrv model show person.tflite
-      aisrv model show person.tflite --svg person.svg
       aisrv model show person.tflite --board app_profiling --json
+      aisrv model plan person.tflite --svg plan.svg
+      aisrv model diff person.tflite --engines kernels:mine kernels
     """
 
 
-@model.command()
+@click.command()
 @click.argument("file", type=FILE)
 @click.option("--svg", type=NEW_FILE, help="Only write the drawing to this SVG file.")
 @click.option(

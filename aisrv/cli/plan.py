@@ -1,4 +1,4 @@
-"""`aisrv plan`: places of the tensors of a model in the arena, as text, JSON, SVG or PNG."""
+"""`aisrv model plan`: places of the tensors of a model in the arena, as text, JSON, SVG or PNG."""
 
 import json
 from pathlib import Path
@@ -71,9 +71,9 @@ def plan(model: Path, kernels: str, svg: Path | None, png: Path | None, as_json:
 
     \b
     Examples:
-      aisrv plan person.tflite
-      aisrv plan person.tflite --svg plan.svg
-      aisrv plan person.tflite --json
+      aisrv model plan person.tflite
+      aisrv model plan person.tflite --svg plan.svg
+      aisrv model plan person.tflite --json
     """
     from aisrv.kernels.errors import KernelError
     from aisrv.model import ModelFileError

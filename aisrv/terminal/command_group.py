@@ -127,6 +127,8 @@ class LazyGroup(Group):
     """Loads a subcommand's module when the subcommand is used, from `places`: `module:name` and its help."""
 
     places: Mapping[str, tuple[str, str]] = {}
+    former_places: Mapping[str, str] = {}
+    """`module:name` by former names of subcommands, which work and are not listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         _ = ctx
@@ -134,9 +136,10 @@ class LazyGroup(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         _ = ctx
-        if cmd_name not in self.places:
+        place = self.places[cmd_name][0] if cmd_name in self.places else self.former_places.get(cmd_name)
+        if place is None:
             return None
-        module, _, attribute = self.places[cmd_name][0].partition(":")
+        module, _, attribute = place.partition(":")
         if module not in sys.modules:
             with _without_collector():
                 importlib.import_module(module)

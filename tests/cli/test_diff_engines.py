@@ -1,4 +1,4 @@
-"""`aisrv diff-engines`: engines compared operator by operator, and the first that differs."""
+"""`aisrv model diff`: engines compared operator by operator, and the first that differs."""
 
 import json
 import os
@@ -162,7 +162,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def invoke(*arguments: object) -> Any:
-    return CliRunner().invoke(main, ["diff-engines", *map(str, arguments)])
+    return CliRunner().invoke(main, ["model", "diff", *map(str, arguments)])
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -259,7 +259,7 @@ def test_what_an_engine_prints_is_no_part_of_the_answer(digits_file: Path) -> No
     engines = "kernels", f"{WRONG}:Printing"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = run_process(
-        [*AISRV, "diff-engines", digits_file, "--json", "--engines", *engines], env=environment
+        [*AISRV, "model", "diff", digits_file, "--json", "--engines", *engines], env=environment
     )
     assert (done.returncode, json.loads(done.stdout)["same"]) == (0, True)
     assert done.stderr == "printed by an engine\n"
@@ -279,7 +279,7 @@ def test_command_refuses_inputs_of_another_size(
 
 
 def diff(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(main, ["diff-engines", *map(str, arguments)])
+    result = CliRunner().invoke(main, ["model", "diff", *map(str, arguments)])
     return result.exit_code, result.output
 
 

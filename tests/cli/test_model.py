@@ -74,3 +74,25 @@ def test_mistakes_are_one_line(tmp_path: Path, arguments: tuple[str, ...], code:
 
 def test_all_engines_are_asked() -> None:
     assert {"tflite", "litert", "tflm", "kernels", "kernels:native"} <= set(engines_to_ask())
+
+
+@pytest.mark.parametrize(
+    ("former", "now", "options"),
+    [
+        ("plan", "plan", ("--json",)),
+        ("diff-engines", "diff", ("--engines", "kernels:numpy", "kernels:numpy")),
+    ],
+)
+def test_former_names_of_subcommands_do_the_same(
+    former: str, now: str, options: tuple[str, ...], digits_file: Path
+) -> None:
+    done, expected = (
+        CliRunner().invoke(main, [*words, str(digits_file), *options]) for words in ([former], ["model", now])
+    )
+    assert (done.exit_code, expected.exit_code) == (0, 0)
+    assert done.output == expected.output
+
+
+def test_former_names_are_not_listed() -> None:
+    lines = CliRunner().invoke(main, ["--help"]).output.splitlines()
+    assert [line for line in lines if line.split()[:1] in (["plan"], ["diff-engines"])] == []

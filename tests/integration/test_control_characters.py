@@ -49,12 +49,12 @@ def test_names_are_read_as_they_may_be_shown(model: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        [*AISRV, "plan", "MODEL"],
+        [*AISRV, "model", "plan", "MODEL"],
         [*AISRV, "profile", "MODEL"],
         [*AISRV, "profile", "MODEL", "--format", "json"],
         [*AISRV, "run", "--port", "0", "--until-eof", "--model", "MODEL"],
         [*AISRV, "run", "--port", "0", "--until-eof", "-v", "--model", "MODEL", "--engine", "tflm"],
-        [*AISRV, "diff-engines", "MODEL"],
+        [*AISRV, "model", "diff", "MODEL"],
         [*HOST, "--device", "virtual", "load", "MODEL"],
     ],
 )
@@ -65,7 +65,7 @@ def test_no_control_character_reaches_the_terminal(command: list[str], model: Pa
 
 def test_the_drawing_of_an_arena_is_valid(model: Path, tmp_path: Path) -> None:
     svg = tmp_path / "arena.svg"
-    run_process([*AISRV, "plan", model, "--svg", svg], check=True)
+    run_process([*AISRV, "model", "plan", model, "--svg", svg], check=True)
     ET.parse(svg)
     assert not CONTROLS & set(svg.read_text())
 

@@ -19,8 +19,8 @@ COMMANDS: dict[str, Sequence[str]] = {
     "profiled model": (*AISRV, "profile", "FILE"),
     "suite": (*AISRV, "profile", "--config", "FILE"),
     "sweep": (*AISRV, "sweep", "FILE"),
-    "planned model": (*AISRV, "plan", "FILE"),
-    "compared model": (*AISRV, "diff-engines", "FILE"),
+    "planned model": (*AISRV, "model", "plan", "FILE"),
+    "compared model": (*AISRV, "model", "diff", "FILE"),
     "image": (*FLASH, "inspect", "FILE"),
     "configuration": (*FLASH, "pack", "--config", "FILE", "--output", "out"),
     "packed model": (*FLASH, "pack", "--engine", "model=FILE", "--output", "out"),
@@ -66,5 +66,5 @@ def test_a_file_that_is_too_large_is_refused_by_its_size(tmp_path: Path) -> None
     path = tmp_path / "large"
     with path.open("wb") as file:
         file.truncate(1 << 40)  # of which nothing is on the disk
-    done = run_process([*AISRV, "plan", path])
+    done = run_process([*AISRV, "model", "plan", path])
     assert (done.returncode, "larger than 1073741824 bytes" in done.stderr) == (2, True)

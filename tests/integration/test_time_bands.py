@@ -42,13 +42,11 @@ UNTIMED: Final = frozenset(
             "backends",
             "boards",
             "completion",
-            "diff-engines",
             "doctor",
             "exec",
             "firmware",
             "fleet",
             "graph",
-            "plan",
         ),
         *("replay", "run", "trace", "wireshark"),
     )

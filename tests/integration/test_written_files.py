@@ -117,8 +117,8 @@ def _file_options() -> set[tuple[str, str]]:
 
 CALLS: Final = {
     ("aisrv demo", "files"): "--files . ",
-    ("aisrv plan", "svg"): "digits.tflite --svg written",
-    ("aisrv plan", "png"): "digits.tflite --png written",
+    ("aisrv model plan", "svg"): "digits.tflite --svg written",
+    ("aisrv model plan", "png"): "digits.tflite --png written",
     ("aisrv graph compile", "output"): "graph.txt --output written",
     ("aisrv graph draw", "svg"): "graph.txt --svg written",
     ("aisrv model show", "svg"): "digits.tflite --svg written",

@@ -54,9 +54,9 @@ def test_errors_of_the_packager(before: tuple[str, str], tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "words",
     [
-        ("plan", "{file}", "--json"),
+        ("model", "plan", "{file}", "--json"),
         ("profile", "{file}", "--json"),
-        ("diff-engines", "{file}", "--json"),
+        ("model", "diff", "{file}", "--json"),
         ("demo", "--device", "usbip:127.0.0.1:1", "--json"),
         ("boards", "nosuch", "--json"),
         ("replay", "{file}", "--json"),

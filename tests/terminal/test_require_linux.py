@@ -36,9 +36,9 @@ def test_which_commands_need_it() -> None:
     assert {" ".join(words) for words in found} == {
         "attach",
         "demo",
-        "diff-engines",
         "exec",
         "firmware run",
+        "model diff",
         "replay",
         "run",
     }

@@ -110,7 +110,7 @@ PICTURES: Final[dict[str, Make]] = {
         columns=88,
         until=r"9,424 B +[1-9]\d ",
     ),
-    "arena.svg": file_of("arena.svg", "aisrv", "plan", "digits.tflite", "--svg", "arena.svg"),
+    "arena.svg": file_of("arena.svg", "aisrv", "model", "plan", "digits.tflite", "--svg", "arena.svg"),
     "model.svg": file_of("model.svg", "aisrv", "model", "show", "digits.tflite", "--svg", "model.svg"),
     "report.png": page(
         "report.html", 1000, 1190, "aisrv", "profile", "digits.tflite", "--html", "report.html"

@@ -1,13 +1,8 @@
-"""Memory of one tile to another by four cores, as lib_tflite_micro moves it.
-
-Where `AISRV_XMOS_SOURCES` names a folder with a checkout of lib_tflite_micro, its `tile_ram_server.c` and
-`memory_parallel_transport.c`, unmodified, are the other side.
-"""
+"""Memory of one tile to another by four cores, as lib_tflite_micro moves it."""
 
 from functools import partial
 from pathlib import Path
 from random import Random
-from textwrap import dedent
 
 import pytest
 import trio
@@ -21,14 +16,14 @@ from aisrv.xcore.channel import chan_in_buf_word, chan_in_word, chan_out_word
 from aisrv.xcore.lib_xcore import par
 from aisrv.xcore.node import open_node
 from aisrv.xcore.tile import Tile
+from tests.support.amounts import amount
 from tests.support.c_programs import need_compiler, run_c
-from tests.support.xmos_sources import xmos_checkout
+from tests.support.paths import ROOT
 
 BLOCK = 96
 READ, QUIT = 0, 4
 RAM_BYTES = 64 * 1024
-START = 64
-"""Where the parameters begin in the memory that is served."""
+SERVER = ROOT / "tests/firmware/programs/memory_server.c"
 
 TRANSPORT = """
     #include <stdint.h>
@@ -114,24 +109,9 @@ def test_calls_of_threads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
     ]
 
 
-SERVER = """
-    #include <xcore/channel.h>
-    #include "tile_ram_server.h"
-    static uint32_t ram[16384];
-    void serves(chanend_t c, unsigned seed) {
-        flash_t headers[1];
-        ram[0] = 1 | 2 << 8 | 0xFEu << 16 | 0xFDu << 24;
-        for (int i = 1; i < 16384; i++) ram[i] = (seed + i) * 2654435761u;
-        ram[1] = ram[3] = ram[4] = 0;
-        ram[2] = START;
-        tile_ram_server(&c, headers, 1, (const int8_t *)ram);
-    }
-"""
-
-
 def _served(seed: int) -> bytes:
-    """Return the memory after its header."""
-    words = ((seed + place) * 2654435761 & 0xFFFFFFFF for place in range(START // 4, RAM_BYTES // 4))
+    """Return the memory of the server."""
+    words = ((seed + place) * 2654435761 & 0xFFFFFFFF for place in range(RAM_BYTES // 4))
     return b"".join(word.to_bytes(4, "little") for word in words)
 
 
@@ -163,13 +143,9 @@ async def _receive(c: ChanEnd, tile: Tile, size: int) -> bytes:
     return b"".join(word.to_bytes(4, "little") for word in words) + rest
 
 
-def test_the_ram_server_of_xmos_serves_a_thousand_reads_to_a_client_in_python(tmp_path: Path) -> None:
-    micro = xmos_checkout("lib_tflite_micro") / "lib_tflite_micro"
-    own = tmp_path / "serves.c"
-    own.write_text(dedent(SERVER))
-    sources = (micro / "src/tile_ram_server.c", micro / "src/memory_parallel_transport.c", own)
-    unit = Unit(sources, defines=(f"START={START}",), include=(micro / "api", micro / "src"))
-    program = build(Program((unit,), functions=("serves",)), need_compiler())
+@pytest.mark.in_full
+def test_a_server_in_c_serves_reads_to_a_client_in_python() -> None:
+    program = build(Program((Unit((SERVER,)),), functions=("serves",)), need_compiler())
     random = Random(3)
     memory = _served(17)
 
@@ -179,7 +155,7 @@ def test_the_ram_server_of_xmos_serves_a_thousand_reads_to_a_client_in_python(tm
                 a, b = node.channel(*node.tiles)
 
                 async def client() -> None:
-                    for _ in range(1000):
+                    for _ in range(amount(1000, every_day=100)):
                         place = 4 * random.randrange(len(memory) // 4)
                         size = min(4 * random.randrange(600), len(memory) - place)
                         await chan_out_word(b, READ)

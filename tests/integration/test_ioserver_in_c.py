@@ -1,8 +1,4 @@
-"""XMOS's `ioserver.c`, unmodified, as the USB side of a device with real models: the hosts of the protocol.
-
-The source is no part of this project: `AISRV_XMOS_SOURCES` names a folder with a checkout of
-`lib_tflite_micro`.
-"""
+"""A device of the ioserver protocol in C with real models: the hosts of the protocol."""
 
 import json
 import sys
@@ -24,9 +20,9 @@ from tests.support.c_programs import kept_folder, kept_programs, need_compiler
 from tests.support.ioserver_host import IoserverHost
 from tests.support.paths import ROOT
 from tests.support.programs import AISRV, run_process
-from tests.support.xmos_sources import xmos_checkout
 
 __all__ = ["kept_programs", "model_files", "xmos_python"]
+pytestmark = pytest.mark.long("every day the same firmware serves scripted engines, in tests/phy/usb")
 
 BOARD = """
 [usb]
@@ -46,8 +42,7 @@ arena = "200K"
 [[tasks]]
 name = "usb_device"
 tile = 1
-c = ["{source}/src/ioserver.c", "{models}"]
-include = ["{source}/api"]
+c = ["{source}"]
 defines = {{ MODELS = 3 }}
 ends = {{ first = "engine 0", second = "engine 1", third = "engine 2" }}
 """
@@ -65,11 +60,9 @@ for _test in SAME:
 
 @pytest.fixture(scope="module")
 def board_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    source = xmos_checkout("lib_tflite_micro") / "lib_tflite_micro"
     need_compiler()
-    models = ROOT / "tests/firmware/programs/ioserver_models.c"
     path = tmp_path_factory.mktemp("board") / "ioserver.toml"
-    path.write_text(BOARD.format(source=source, models=models))
+    path.write_text(BOARD.format(source=ROOT / "tests/firmware/programs/ioserver.c"))
     return path
 
 
@@ -118,7 +111,7 @@ def test_exec_runs_a_host_against_it(
     assert execute(sys.executable, OWN_PROGRAM) == [output.hex() for output in outputs]
 
 
-# XMOS's own host class with XMOS's own firmware.
+# XMOS's own host class.
 
 
 def test_xmos_class_finds_what_it_was_written_for(

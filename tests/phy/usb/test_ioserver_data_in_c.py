@@ -1,8 +1,7 @@
-"""XMOS's `ioserver.c`, unmodified, in the place of our ioserver data task: the same tests, answer for answer.
+"""A device of the ioserver protocol in C, in the place of our ioserver data task: the same tests.
 
-The source is no part of this project: `AISRV_XMOS_SOURCES` names a folder with a checkout of
-`lib_tflite_micro`. What stands between it and the engines is `tests/firmware/programs/ioserver_models.c`.
-Left out are tests of what our task does where the firmware would stop: docs/reference/ioserver.md.
+It is `tests/firmware/programs/ioserver.c`. Left out are tests that read the log, and that the device waits
+until both halts are cleared: this one waits at each endpoint for its own.
 """
 
 import functools
@@ -11,8 +10,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
-import trio
-import trio.testing
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.firmware.c_tile import CTile
@@ -26,25 +23,24 @@ from tests.phy.usb.test_ioserver_data import (
     GET_LENGTH,
     GET_OUTPUT,
     IN,
-    INVOKE,
     OUT,
     READ,
-    SET_INPUT,
+    WRITE,
     assert_still_right,
     send,
     write_input,
 )
+from tests.support.amounts import share
 from tests.support.c_programs import kept_programs, need_compiler
 from tests.support.device_time import on_virtual_time
 from tests.support.paths import ROOT
 from tests.support.scripted_engine import BAD_CMD, Recorded, ScriptedDevice, ScriptedEngine
 from tests.support.usb_host import pattern
-from tests.support.xmos_sources import xmos_checkout
 
 __all__ = ["kept_programs"]
 pytestmark = pytest.mark.usefixtures("kept_programs")
 
-MODELS = ROOT / "tests/firmware/programs/ioserver_models.c"
+SOURCE = ROOT / "tests/firmware/programs/ioserver.c"
 
 SAME = (
     ours.test_input_reaches_the_engine_whole,
@@ -54,18 +50,27 @@ SAME = (
     ours.test_input_may_come_in_many_requests,
     ours.test_invoke_takes_one_packet_whatever_it_is,
     ours.test_next_command_waits_while_a_model_runs,
+    ours.test_reset_reaches_its_model_with_or_without_an_empty_packet,
+    ours.test_exit_resets_every_model_and_the_device_stays,
     ours.test_models_by_number,
+    ours.test_read_of_an_output_that_there_is_not_fails,
+    ours.test_inference_that_fails_halts,
+    ours.test_no_data_halt,
+    ours.test_too_many_data_halt_and_nothing_of_them_counts,
     ours.test_empty_packet_is_no_warning,
+    ours.test_reset_in_the_middle_of_an_input,
+    ours.test_reset_in_the_middle_of_an_output,
+    ours.test_reset_between_invoke_and_its_packet,
     ours.test_reset_while_a_model_runs,
+    ours.test_reset_clears_halts,
 )
 """Tests of the task in Python that hold for the one in C."""
 
 
 @asynccontextmanager
 async def device_in_c(engines: int = 1) -> AsyncIterator[ScriptedDevice]:
-    """A device whose USB side is `ioserver.c`, with a scripted engine for each model; configured."""
-    source = xmos_checkout("lib_tflite_micro") / "lib_tflite_micro"
-    unit = Unit((source / "src/ioserver.c", MODELS), (f"MODELS={engines}",), (source / "api",))
+    """A device whose USB side is in C, with a scripted engine for each model; configured."""
+    unit = Unit((SOURCE,), (f"MODELS={engines}",))
     program = build(Program((unit,), ("usb_device",)), need_compiler("gcc"))
     with TileProcess(program, 1) as process:
         async with open_node(on_trap="halt") as node:
@@ -91,7 +96,6 @@ async def _started(node: Node, process: TileProcess, engines: int) -> ScriptedDe
 
 @pytest.fixture(autouse=True)
 def _in_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    xmos_checkout("lib_tflite_micro")
     monkeypatch.setattr(ours, "ioserver_device", device_in_c)
 
 
@@ -105,8 +109,23 @@ def on_time_that_stands(test: Callable[..., Awaitable[None]]) -> Callable[..., N
     return run
 
 
+def some_cases_every_day(test: Callable[..., None]) -> Callable[..., None]:
+    """Let a share of a test's cases run every day."""
+
+    def shared(mark: pytest.Mark) -> pytest.Mark:
+        if mark.name != "parametrize":
+            return mark
+        names, cases = mark.args
+        if not isinstance(names, str):
+            cases = [pytest.param(*case) for case in cases]
+        return pytest.mark.parametrize(names, share(cases, one_in=4)).mark
+
+    test.pytestmark = [shared(mark) for mark in getattr(test, "pytestmark", [])]  # type: ignore[attr-defined]
+    return test
+
+
 for _test in SAME:
-    globals()[_test.__name__] = on_time_that_stands(_test)
+    globals()[_test.__name__] = some_cases_every_day(on_time_that_stands(_test))
 
 
 @on_time_that_stands
@@ -115,18 +134,19 @@ async def test_a_packet_of_another_length_is_no_command(capfd: pytest.CaptureFix
         for size in (1, 2, 4, 511, 512):
             await device.host.write(bytes(size))
         await assert_still_right(device)
-    assert capfd.readouterr().out == "".join(f"Bad cmd length: {size}\n" for size in (1, 2, 4, 511, 512))
+    lines = [f"a command has 3 bytes, not {size}\n" for size in (1, 2, 4, 511, 512)]
+    assert capfd.readouterr().out == "".join(lines)
 
 
 @on_time_that_stands
-async def test_a_command_that_there_is_not_reaches_the_model_alone(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_a_command_that_there_is_not_reaches_no_model(capfd: pytest.CaptureFixture[str]) -> None:
     async with device_in_c() as device:
         for command in (0, 4, 9, 255):
             await send(device, command)
         await assert_still_right(device)
-    assert capfd.readouterr().out == "".join(
-        f"Unknown command (ioserver): {command}\n" for command in (0, 4, 9, 255)
-    )
+        assert len(device.engine.commands) == 4
+    lines = [f"there is no command {command}\n" for command in (0, 4, 9, 255)]
+    assert capfd.readouterr().out == "".join(lines)
 
 
 @on_time_that_stands
@@ -135,49 +155,36 @@ async def test_a_model_that_there_is_not_is_model_0(capfd: pytest.CaptureFixture
         device.engines[0].answers[GET_OUTPUT] = b"zero"
         await send(device, READ, 7)
         assert await device.host.read(512) == b"zero"
-    assert capfd.readouterr().out == "7 model not available, using 0\n\n"
+    assert capfd.readouterr().out == "there is no model 7: model 0 it is\n"
 
 
-@on_time_that_stands
-async def test_a_reset_does_not_end_an_output_whose_rest_goes_to_the_next_host() -> None:
-    async with device_in_c() as device:
-        device.engine.answers[GET_OUTPUT] = pattern(1024)
-        await send(device, READ)
-        assert await device.host.read(512) == pattern(1024)[:512]
-        await device.host.plug_in()
-        assert [await device.host.read(512) for _ in range(2)] == [pattern(1024)[512:], b""]
-        await assert_still_right(device)
-
-
-@pytest.mark.parametrize("endpoint", [OUT, IN])
-def test_clear_feature_on_endpoint_1_traps_and_halts_the_core_of_endpoint_0(
-    endpoint: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    need_compiler("addr2line")
-
+@pytest.mark.parametrize("size", [0, 64, 512])
+def test_a_write_to_an_input_that_there_is_not_fails_before_its_data(size: int) -> None:
     async def main() -> None:
         async with device_in_c() as device:
-            await device.host.clear_halt(endpoint)
-            await trio.testing.wait_all_tasks_blocked()
-            with trio.move_on_after(1) as patience:
-                await device.host.is_halted(endpoint)
-            assert patience.cancelled_caught
-            # The endpoints are another core's.
-            ours.has_input(device, 4)
-            await write_input(device, b"data")
-            await send(device, INVOKE)
-            await device.host.write(b"")
-            device.engine.answers[GET_OUTPUT] = b"answer"
-            await send(device, READ)
-            assert await device.host.read(512) == b"answer\0\0"
-            assert device.engine.commands[:2] == [Recorded(GET_LENGTH, 0), Recorded(SET_INPUT, 0, b"data")]
+            device.engine.statuses[GET_LENGTH] = BAD_CMD
+            await send(device, WRITE, 0, 9)
+            with pytest.raises(TransferFailed) as failure:
+                await device.host.write(pattern(size))
+            assert (failure.value.status, failure.value.transferred) == (TransferStatus.STALL, 0)
+            await ours.clear_both(device)
+            await assert_still_right(device)
 
     on_virtual_time(main)
-    (message,) = caplog.messages
-    assert "core 2 (ioserver_usb_ep0) trapped at tick" in message
-    assert "in chan_out_word on 0x" in message
-    assert ": ILLEGAL_RESOURCE (4): chan_out_word on 0x" in message
-    assert message.endswith(", in ioserver_usb_ep0 at ioserver.c:152; the core is halted")
+
+
+@pytest.mark.parametrize(("size", "sent"), [(64, 63), (513, 512), (2, 1)])
+def test_too_few_data_halt_after_them(size: int, sent: int) -> None:
+    async def main() -> None:
+        async with device_in_c() as device:
+            ours.has_input(device, size)
+            await write_input(device, pattern(sent))
+            await ours.assert_halted(device)
+            assert device.engine.commands == [Recorded(GET_LENGTH, 0)]
+            await ours.clear_both(device)
+            await assert_still_right(device)
+
+    on_virtual_time(main)
 
 
 @on_time_that_stands

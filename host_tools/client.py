@@ -31,11 +31,13 @@ from aisrv.protocol.timing_bands import TimingBands
 from aisrv.values.regular_file import read_regular
 from host_tools.errors import (
     BadCommandError,
+    CommandError,
     NoModelError,
     NotRunError,
     TensorError,
     TransactionTooLong,
     TransferError,
+    TransferStall,
     UnexplainedError,
     UnsupportedCommand,
 )
@@ -542,13 +544,25 @@ class AiServer:
             raise TransferError(f"{command.name}: {error}") from error
 
     def _ask_if_known(self, command: Command, read: "Callable[[bytes], _Answer]") -> _Answer | None:
-        """Ask what a virtual device alone answers; None of one that refuses, which is not asked again."""
-        if command not in self._unknown:
-            try:
-                return self._ask(command, read)
-            except (BadCommandError, UnexplainedError, UnsupportedCommand, TransactionTooLong):
-                self._unknown.add(command)
-        return None
+        """Ask what a virtual device alone answers; None where the device refuses, in whatever way it does.
+
+        It is asked again only if the reason may be of the moment. An answer that `read` refuses with a
+        ValueError is None, too: a board may use the code for something else.
+        """
+        if command in self._unknown:
+            return None
+        try:
+            data = self._exchange.get(command)
+        except (BadCommandError, UnexplainedError, UnsupportedCommand, TransactionTooLong):
+            self._unknown.add(command)
+            return None
+        except (CommandError, TransferStall):
+            return None
+        try:
+            return read(data)
+        except ValueError:
+            self._unknown.add(command)
+            return None
 
 
 def _word(data: bytes) -> int:

@@ -11,7 +11,7 @@ from aisrv.protocol.usbip import PORT
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE
 from host_tools.commands.settings import DEFAULT_DEVICE, HostSettings, pass_settings
-from host_tools.errors import DeviceNotFound, TensorError, TransferError, UnsupportedCommand
+from host_tools.errors import DeviceNotFound, TensorError, UnsupportedCommand
 
 if TYPE_CHECKING:
     from flash_server.boot.boot_image import BootReport
@@ -82,7 +82,7 @@ def info(settings: HostSettings) -> None:
         identity, status, spec = server.id, server.status(), server.spec()
         booted, memory = server.boot_report(), server.memory_map()
     bits = [bit.name for bit in status]
-    boot = _boot_report(booted) if booted else None
+    boot = _boot_report(booted)
     data = {
         "id": identity,
         "engine": settings.engine,
@@ -143,13 +143,16 @@ def _jacdac_info(settings: HostSettings) -> None:
     settings.answer(data, lambda: report.show_pairs(pairs))
 
 
-def _boot_report(data: bytes) -> "BootReport":
+def _boot_report(data: bytes) -> "BootReport | None":
+    """Read an answer of GET_BOOT; None where it is of a board that uses the code for something else."""
+    if not data:
+        return None
     from flash_server.boot.boot_image import BootImageError, BootReport
 
     try:
         return BootReport.from_bytes(data)
-    except BootImageError as error:
-        raise TransferError(f"GET_BOOT: {error}") from error
+    except BootImageError:
+        return None
 
 
 @click.command(short_help="Show the debug log.", epilog=examples("aisrv-host log"))

@@ -11,23 +11,27 @@ from typing import Final, Self
 
 import trio
 
+KEPT: Final = 10
+"""Errors that are kept to be raised: the first. Each holds its frames, and a peer may cause any number."""
+
 
 class DeviceFailed(Exception):
     """An unexpected error in one device, or in what serves it; its cause is the error itself."""
 
 
 class Failures:
-    """The errors of tasks that end alone. Leaving its block raises those that there were, as a group.
+    """The errors of tasks that end alone. Leaving its block raises the first `KEPT` of them, as a group.
 
-    Where another error ends the block, that is raised.
+    The group's text counts the others. Where another error ends the block, that is raised.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
-        self._errors: Final[list[DeviceFailed]] = []
+        self._first: Final[list[DeviceFailed]] = []
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._errors)
+        return self._count
 
     def __enter__(self) -> Self:
         return self
@@ -35,14 +39,21 @@ class Failures:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._errors and (value is None or _is_cancellation(value)):
-            raise ExceptionGroup("devices failed", self._errors) from None
+        if self._first and (value is None or _is_cancellation(value)):
+            left_out = self._count - len(self._first)
+            more = f"; {left_out} more errors are in the log alone" if left_out else ""
+            raise ExceptionGroup(f"devices failed{more}", self._first) from None
 
     def add(self, what: str, error: BaseException) -> None:
-        """Log an error and keep it. Its frames are for the log with `-v` where a note says its place."""
+        """Log an error, and keep it if it is one of the first.
+
+        Its frames are for the log with `-v` where a note says its place.
+        """
         failure = DeviceFailed(f"{what} failed: {describe(first_cause(error))}")
         failure.__cause__ = error
-        self._errors.append(failure)
+        self._count += 1
+        if len(self._first) < KEPT:
+            self._first.append(failure)
         place_is_known = bool(getattr(first_cause(error), "__notes__", ()))
         level = logging.INFO if place_is_known else logging.ERROR
         hint = "" if self._logger.isEnabledFor(level) else "-v shows the frames; "

@@ -124,7 +124,7 @@ class StreamServer(ABC):
             return
         log_peer.set(peer.rpartition(":")[0] or THIS_MACHINE)
         name = f"{self.PEER} {peer}"
-        if self.peers >= self.most_peers:
+        if self.peers >= self.most_peers and not self._make_room():
             logger.warning("%s turned away: there are %d already", name, self.peers)
             await stream.aclose()
             return
@@ -139,6 +139,10 @@ class StreamServer(ABC):
                     await self._serve_peer(taken, peer)
         finally:
             self.peers -= 1
+
+    def _make_room(self) -> bool:
+        """End the connection of a peer that may have to make room for the next; False if there is none."""
+        return False
 
     @abstractmethod
     async def _serve_peer(self, stream: PeerStream, peer: str) -> None:

@@ -94,16 +94,17 @@ class HttpRequest:
         return True
 
     async def _receive(self) -> bool:
+        self.method = b""  # what is no request has none
         event = await self._next_event()
         if not isinstance(event, h11.Request):
             return False  # the stream ended
+        self.method = event.method
         headers: dict[bytes, bytes] = {}
         for name, value in event.headers:
             if name in headers and name in _ONCE:
                 raise Refused(BAD_REQUEST, f"two headers {name.decode()!r}")
             headers[name] = value
         self.headers = headers
-        self.method = event.method
         self.target = event.target.decode("ascii")  # h11 takes no others
         return True
 
@@ -142,13 +143,16 @@ class HttpRequest:
         await self.answer(text, b"text/plain; charset=utf-8", [*headers, *more], refusal.status)
 
     async def answer(self, body: bytes, kind: bytes, headers: Headers = (), status: int = OKAY) -> None:
-        """Answer with a body of a media type; the connection ends unless it is kept after a success."""
+        """Answer with a body of a media type; the connection ends unless it is kept after a success.
+
+        The answer to HEAD has the headers alone, as those of GET (RFC 9110, section 9.3.2).
+        """
         own = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
         if status != OKAY or not self._keep_alive or self._http.their_state is not h11.DONE:
             own.append((b"connection", b"close"))
         parts = (
             h11.Response(status_code=status, headers=[*own, *headers]),
-            h11.Data(data=body),
+            h11.Data(data=b"" if self.method == b"HEAD" else body),
             h11.EndOfMessage(),
         )
         await self._stream.send_all(b"".join(self._http.send(part) or b"" for part in parts))

@@ -34,7 +34,7 @@ from aisrv.web.view import Control, Controls
 logger = logging.getLogger(__name__)
 
 PAGES: Final = 64
-"""Most connections at a time; further ones are turned away."""
+"""Most connections at a time: for a further one the oldest is closed that has shown no token."""
 SEND_BUFFER: Final = 65536
 """Bytes that the system keeps for a page that does not read, so that this is noticed early."""
 KEEP_ALIVE_SECONDS: Final = 30.0
@@ -116,21 +116,39 @@ class PageServer(StreamServer):
         self._controls = controls
         self._token = token.encode()
         self._files = page_files()
+        self._strangers: dict[HttpRequest, trio.CancelScope] = {}
+        """Connections that have shown no token, the oldest first."""
 
     @property
     def most_peers(self) -> int:
         """Limit of connected pages."""
         return min(PAGES, super().most_peers)
 
+    def _make_room(self) -> bool:
+        """Close the oldest connection that has shown no token; False if all have."""
+        for request, scope in self._strangers.items():
+            logger.info("the oldest of %d connections without a token is closed", len(self._strangers))
+            del self._strangers[request]
+            scope.cancel()
+            return True
+        return False
+
     async def _serve_peer(self, stream: PeerStream, peer: str) -> None:
         stream.limit_unsent(SEND_BUFFER)
         request = HttpRequest(stream, KEEP_ALIVE_SECONDS)
-        try:
-            while await request.receive():
-                await self._answer(request, self._names(stream.socket.getsockname()[1]))
-        except Refused as refusal:
-            logger.info("%s %s refused: %s", self.PEER, peer, refusal)
-            await request.refuse(refusal, HEADERS)
+        with trio.CancelScope() as scope:
+            self._strangers[request] = scope
+            try:
+                await self._serve_requests(request, self._names(stream.socket.getsockname()[1]))
+            except Refused as refusal:
+                logger.info("%s %s refused: %s", self.PEER, peer, refusal)
+                await request.refuse(refusal, HEADERS)
+            finally:
+                self._strangers.pop(request, None)
+
+    async def _serve_requests(self, request: HttpRequest, names: frozenset[str]) -> None:
+        while await request.receive():
+            await self._answer(request, names)
 
     def _names(self, port: int) -> frozenset[str]:
         """Names of this server: those of the machine itself, and the address that it listens at."""
@@ -143,7 +161,7 @@ class PageServer(StreamServer):
         _check_origin(request.method, request.headers, names)
         if path == "/socket":
             others = CloseReason.UNSUPPORTED_DATA
-            await self._show(await request.upgrade(TextMessage, LARGEST_MESSAGE, others))
+            await self._show(await request.upgrade(TextMessage, LARGEST_MESSAGE, others), request)
         elif request.method == b"GET":
             file = self._files.get(path)
             if file is None:
@@ -151,7 +169,7 @@ class PageServer(StreamServer):
             await request.body(0)
             await request.answer(file.data, file.kind, HEADERS)
         elif request.method == b"POST":
-            control = self._control(path, request.headers)
+            control = self._control(path, request)
             try:
                 values = dict(parse_qsl(query, max_num_fields=_PATHS))
             except ValueError:
@@ -164,15 +182,16 @@ class PageServer(StreamServer):
         else:
             raise Refused(NO_METHOD, "only GET and POST are known")
 
-    def _control(self, path: str, headers: Mapping[bytes, bytes]) -> Control:
-        if not hmac.compare_digest(self._token, headers.get(b"x-aisrv-token", b"")):
+    def _control(self, path: str, request: HttpRequest) -> Control:
+        if not hmac.compare_digest(self._token, request.headers.get(b"x-aisrv-token", b"")):
             raise Refused(FORBIDDEN, "the token is wrong or missing")
+        self._strangers.pop(request, None)
         control: Control | None = self._controls.by_name.get(path.removeprefix("/do/"))
         if control is None or not path.startswith("/do/"):
             raise Refused(NOT_FOUND, "there is no such control")
         return control
 
-    async def _show(self, socket: WebSocket) -> None:
+    async def _show(self, socket: WebSocket, request: HttpRequest) -> None:
         """Feed a page that has sent its token, until it leaves."""
         waiting: list[bytes] = []
         with trio.move_on_after(TOKEN_SECONDS):
@@ -181,6 +200,7 @@ class PageServer(StreamServer):
         if hello is None or not hmac.compare_digest(self._token, hello.token.encode()):
             await socket.close(NO_TOKEN)
             return
+        self._strangers.pop(request, None)
         wanted, asks = trio.open_memory_channel[_Hello](1)
         async with wanted, trio.open_nursery() as nursery:
             nursery.start_soon(self._feed, socket, asks)

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from aisrv.protocol.jacdac.frame import ServicePacket, report_frame
 from aisrv.protocol.jacdac.stream import with_length
 from flash_server.chip.serprog import pack_spi_operation
 from tests.support.chromium import chromium
+from tests.support.http_requests import requests
+from tests.support.listeners import LISTENERS
 from tests.support.programs import default_engine_line, next_command_line, running
 from tests.support.usbip_host import request_import
 
@@ -53,15 +55,18 @@ def places(ready: str) -> dict[str, tuple[str, int]]:
     return found
 
 
-def answer(address: tuple[str, int], data: bytes) -> bytes:
-    """All that a listener says before it ends the connection."""
+def answer(address: tuple[str, int], data: bytes, *, ends: bool = False) -> bytes:
+    """All that a listener says before it ends the connection; `ends` is whether its peer says no more."""
     with socket.create_connection(address, timeout=20) as peer:
-        peer.sendall(data)
         got = b""
         try:
+            peer.sendall(data)
+            if ends:
+                with suppress(OSError):  # it has left
+                    peer.shutdown(socket.SHUT_WR)
             while piece := peer.recv(4096):
                 got += piece
-        except ConnectionResetError:  # it left without reading all
+        except (ConnectionResetError, BrokenPipeError):  # it left without reading all
             pass
     return got
 
@@ -92,6 +97,25 @@ def test_no_listener_obeys_a_page(tmp_path: Path, method: bytes) -> None:
         assert process.stderr is not None
         errors = process.stderr.read()
     assert errors.count("speaks HTTP, as pages in a browser do: refused") == 2 * len(plain)
+
+
+def test_no_method_leaves_a_traceback_or_an_error(tmp_path: Path) -> None:
+    """Each listener that the options of `aisrv run` open gets each method, of friends and of strangers."""
+    token = tmp_path / "token"
+    token.write_text("secret")
+    options = "--flash", str(tmp_path / "chip"), "--web-token", str(token), *every_port()
+    with running(*options) as (process, ready):
+        found = places(ready)
+        assert len(found) == len(LISTENERS)
+        for scheme, address in found.items():
+            for _, request in requests(address[1], "secret"):
+                said = answer(address, request, ends=True)
+                assert said.startswith(b"HTTP/1.1 ") or not said or scheme not in SPEAK_HTTP
+        process.terminate()
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+    assert "Error" not in errors
 
 
 def test_each_listener_has_an_address_and_strangers_are_named(tmp_path: Path) -> None:

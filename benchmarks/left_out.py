@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from aisrv.inference.timings import FLASH_LOADS, Band, DeviceModel, Generation, laws
+from aisrv.inference.parameters import FLASH_LOADS
+from aisrv.inference.timings import Band, DeviceModel, Generation, laws
 from aisrv.inference.timings.converted import convolution_of
 from aisrv.inference.timings.convolution import Convolution, slots
 from aisrv.inference.timings.estimation import estimate_times

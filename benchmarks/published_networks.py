@@ -9,7 +9,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from aisrv.inference.timings import FLASH_LOADS, DeviceModel, Generation, Memory
+from aisrv.inference.parameters import FLASH_LOADS
+from aisrv.inference.timings import DeviceModel, Generation, Memory
 from aisrv.model import Model, Operator, Options, Tensor, TensorType
 
 PROFILES: Final = Path(__file__).parent / "profiles"

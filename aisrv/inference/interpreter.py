@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from importlib import import_module
 from itertools import accumulate
+from pathlib import Path
 from typing import Final, NamedTuple, Protocol, Self, cast
 
+import aisrv
 from aisrv.inference.errors import InferenceError, ModelError
 from aisrv.protocol.engine_kind import NO_MODEL, RELOCATABLE, EngineKind, EngineKindError
 from aisrv.values.extras import install_command
@@ -20,6 +22,8 @@ ALIGNMENT: Final = 64
 
 _IMAGE_MAGIC: Final = b"NBIN"
 _COUNTS: Final = struct.Struct("<2I")
+_WARM_UP_MODEL: Final = Path("digits", "digits.tflite")
+_WARM_UP_ARENA: Final = 1 << 18
 
 
 ModelBytes = bytes | bytearray | memoryview
@@ -241,6 +245,16 @@ def run_counted_in_tensors(
     for number, into in enumerate(inputs):
         interpreter.get_input(number, into)
     return lines
+
+
+def warm_up(interpreter: Interpreter) -> None:
+    """Run a model once on an interpreter that is used for nothing else, before the process may open no files.
+
+    Bindings import modules and read what the processor can do when they load or run their first model.
+    """
+    model = (Path(aisrv.__file__).parent / _WARM_UP_MODEL).read_bytes()
+    layout = interpreter.load(model, _WARM_UP_ARENA)
+    run_once(interpreter, *layout.views(memoryview(bytearray(layout.nbytes))))
 
 
 def describe(error: Exception) -> str:

@@ -18,6 +18,7 @@ from aisrv.model import Model, Operator
 from aisrv.model.custom_options import CustomOptions
 
 LOADS: Final = frozenset({"XC_ld_weights", "XC_ld_flash"})
+FLASH_LOADS: Final = LOADS | {"XC_load_from_flash"}
 MAX_EXTENT: Final = 0xFFFF * 1024
 """Bytes of the largest flash that the spec words can describe."""
 
@@ -123,3 +124,19 @@ def read_options(data: bytes) -> LoadOptions:
     if sizes is None:
         raise ValueError("missing option: s or sizes")
     return LoadOptions(address, sizes, LoadKind.FLASH if kind is None else kind)
+
+
+def is_from_external_memory(operator: Operator) -> bool:
+    """Check whether a load finds its parameters in external memory."""
+    try:
+        kind = CustomOptions.from_bytes(operator.custom_options).integer("t")
+    except ValueError:
+        return False
+    return kind == LoadKind.EXTERNAL_MEMORY
+
+
+def used_constants(model: Model) -> tuple[int, int]:
+    """Return number and bytes of the parameters that an inference needs: the constants of operators."""
+    used = {index for operator in model.operators for index in operator.inputs if index >= 0}
+    sizes = [model.tensors[index].nbytes for index in used if model.tensors[index].is_constant]
+    return len(sizes), sum(sizes)

@@ -16,7 +16,7 @@ from tests.support.paths import ROOT, product_sources
 OTHERS = {
     "aisrv/digits/__init__.py: files(__name__).joinpath(name).read_bytes": "a file of the package",
     "aisrv/kernels/backends/native/library.py: (FOLDER / name).read_bytes": "a file of the package",
-    "aisrv/inference/interpreters/warm_up.py: (Path(aisrv.__file__).parent / MODEL).read_bytes": (
+    "aisrv/inference/interpreter.py: (Path(aisrv.__file__).parent / _WARM_UP_MODEL).read_bytes": (
         "a file of the package, read in a worker"
     ),
     "aisrv/image_builder/structures.py: (files('aisrv.image_builder') / 'c' / 'network.h').read_text": (

@@ -12,9 +12,9 @@ from aisrv.analysis.profile.host import HostTime
 from aisrv.board import DEFAULT_ARENA, DEFAULT_EXTERNAL
 from aisrv.board.specs import LARGEST_INTERNAL
 from aisrv.inference.errors import ModelError
+from aisrv.inference.parameters import FLASH_LOADS, used_constants
 from aisrv.inference.placement import arena_need, check_tensor_counts, place_model
 from aisrv.inference.timings import (
-    FLASH_LOADS,
     MAX_THREADS,
     Basis,
     DeviceModel,
@@ -29,7 +29,6 @@ from aisrv.inference.timings import (
     operator_classes,
     sum_of,
     total_of,
-    used_constants,
 )
 from aisrv.inference.timings.estimation import estimate_times, flash_basis
 from aisrv.model import Model, ModelFileError

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import Confinement, TensorLayout
-from aisrv.inference.interpreters.warm_up import warm_up
+from aisrv.inference.interpreter import Confinement, TensorLayout, warm_up
 from aisrv.kernels.backends.registry import default_backend, find_backend, plain_name
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.network.errors import ArenaTooSmall, NetworkError

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from aisrv.inference.interpreter import MissingPackageError, TensorLayout
-from aisrv.inference.interpreters.warm_up import warm_up
+from aisrv.inference.interpreter import MissingPackageError, TensorLayout, warm_up
 from aisrv.model.bias_scales import with_sound_dimensions
 
 

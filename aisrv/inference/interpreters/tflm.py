@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from aisrv.inference.interpreter import MissingPackageError, TensorLayout
-from aisrv.inference.interpreters.warm_up import warm_up
+from aisrv.inference.interpreter import MissingPackageError, TensorLayout, warm_up
 from aisrv.model import Model
 from aisrv.model.reader import read_model
 

@@ -15,7 +15,6 @@ from aisrv.inference.timings.device_model import (
     OperatorTime,
     to_words,
 )
-from aisrv.inference.timings.flash import FLASH_LOADS, used_constant_bytes, used_constants
 from aisrv.inference.timings.generation import FileGeneration, Generation, generation_of
 from aisrv.inference.timings.summary import (
     OperatorClass,
@@ -27,7 +26,6 @@ from aisrv.inference.timings.summary import (
 from aisrv.inference.timings.total import Total, basis_shares, spell, sum_of, total_of
 
 __all__ = [
-    "FLASH_LOADS",
     "MAX_THREADS",
     "Band",
     "Basis",
@@ -50,6 +48,4 @@ __all__ = [
     "sum_of",
     "to_words",
     "total_of",
-    "used_constant_bytes",
-    "used_constants",
 ]

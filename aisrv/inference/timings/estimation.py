@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from aisrv.inference.parameters import FLASH_LOADS, is_from_external_memory
 from aisrv.inference.timings import laws
 from aisrv.inference.timings.cost import Band, Basis, Conditions, Cost
 from aisrv.inference.timings.device_model import DeviceModel, FlashPath, Kernels, Memory, OperatorTime
-from aisrv.inference.timings.flash import FLASH_LOADS, is_from_external_memory
 from aisrv.inference.timings.generation import FileGeneration, generation_of
 from aisrv.inference.timings.laws import VECTOR
 from aisrv.inference.timings.operator_tensors import OperatorTensors

@@ -9,9 +9,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from aisrv.inference.parameters import FLASH_LOADS
 from aisrv.inference.timings.converted import convolution_of
 from aisrv.inference.timings.device_model import DeviceModel, FlashPath, Kernels, Memory
-from aisrv.inference.timings.flash import FLASH_LOADS
 from aisrv.inference.timings.generation import FileGeneration, Generation
 from aisrv.inference.timings.operator_tensors import OperatorTensors
 from aisrv.model import Model

@@ -61,7 +61,7 @@ def _open_webcam(spec: SourceSpec, base: Path) -> FrameSource:
 
 
 def _open_raw(spec: SourceSpec, base: Path) -> FrameSource:
-    from aisrv.sensors.sources.raw_recording import RawRecording
+    from aisrv.sensors.sources.numbered import RawRecording
 
     path, size, encoding = raw_place(spec)
     return RawRecording(base / path, *size, encoding, spec.value("loop", False))

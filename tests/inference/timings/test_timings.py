@@ -6,6 +6,7 @@ import pytest
 from flatbuffers import flexbuffers
 from msgspec.structs import replace
 
+from aisrv.inference.parameters import used_constants
 from aisrv.inference.timings import (
     Basis,
     DeviceModel,
@@ -18,7 +19,6 @@ from aisrv.inference.timings import (
     profiler_summary,
     sum_of,
     to_words,
-    used_constant_bytes,
 )
 from aisrv.inference.timings.cost import largest_share
 from aisrv.inference.timings.estimation import estimate_times
@@ -416,7 +416,7 @@ def test_parameters_are_the_constants_in_use() -> None:
     # Weights and bias; the shape of a reshape counts too, what no operator uses does not.
     unused = Tensor("unused", (1000,), TensorType.INT8, data=bytes(1000), index=9)
     model = model_of("CONV_2D", (1, 1, 1, 4), (8, 1, 1, 4), (8,), output=(1, 1, 1, 8), constants=2)
-    assert used_constant_bytes(replace(model, tensors=(*model.tensors, unused))) == 32 + 8
+    assert used_constants(replace(model, tensors=(*model.tensors, unused))) == (2, 32 + 8)
 
 
 # On the wire and on paper.

@@ -21,8 +21,8 @@ from aisrv.sensors.registers import COLOR_BARS
 from aisrv.sensors.sources import images
 from aisrv.sensors.sources.arrays import ArraySource, CallbackSource
 from aisrv.sensors.sources.images import FolderSource, ImageSource
+from aisrv.sensors.sources.numbered import RawRecording
 from aisrv.sensors.sources.patterns import Pattern, PatternSource
-from aisrv.sensors.sources.raw_recording import RawRecording
 from aisrv.sensors.sources.video import VideoSource, WebcamSource, open_webcam
 from tests.support.amounts import in_ci
 

@@ -1,1 +1,1 @@
-"""Sources of frames: `patterns`, `images`, `video`, `arrays`, `numbered` raw ones; `samples` of other signals."""
+"""Sources of frames: `patterns`, `images`, `video`, `arrays`, `numbered`; `samples` of other signals."""

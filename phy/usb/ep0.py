@@ -8,9 +8,11 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
+import trio
+
 from aisrv.protocol.usb_descriptors import ENDPOINT_HALT, Recipient, SetupPacket, StandardRequest
 from phy.usb.bus import ControlUrb, UsbBus
-from phy.usb.xud import InEndpoint, OutEndpoint
+from phy.usb.xud import CALLS_AT_ONCE, InEndpoint, OutEndpoint
 
 _TO_DEVICE: Final = 0x00
 _TO_HOST: Final = 0x80
@@ -141,4 +143,6 @@ def answer(bus: UsbBus, request: ControlUrb) -> None:
 async def usb_ep0(bus: UsbBus) -> None:
     """Answer control transfers until cancelled."""
     while True:
-        answer(bus, await bus.get_setup())
+        for _ in range(CALLS_AT_ONCE):
+            answer(bus, await bus.get_setup())
+        await trio.lowlevel.cancel_shielded_checkpoint()  # those that are there already do not wait

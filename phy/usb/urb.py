@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     import mmap
 
 
+MOST_PENDING: Final = 2048
+"""URBs that a host may have pending: a reset or a halt ends all of them in one step.
+
+Linux cuts the largest transfer of usbfs, 16 MiB, into 1,024.
+"""
+
+
 class TransferStatus(enum.Enum):
     """End of a URB; the value is for messages."""
 
@@ -84,12 +91,14 @@ class OutUrb:
         self._received += len(piece)
 
     def keep(self) -> None:
-        """Copy what the firmware has not taken of the pieces that are views."""
-        for index, piece in enumerate(self._pieces):
-            if isinstance(piece, memoryview):
-                self._pieces[index] = bytes(piece[self._offset :] if index == 0 else piece)
-                if index == 0:
-                    self._offset = 0
+        """Copy what the firmware has not taken of the pieces that are views: the last ones."""
+        for index in range(len(self._pieces) - 1, -1, -1):
+            piece = self._pieces[index]
+            if not isinstance(piece, memoryview):
+                break
+            self._pieces[index] = bytes(piece[self._offset :] if index == 0 else piece)
+            if index == 0:
+                self._offset = 0
 
     def take(self, limit: int, into: list[bytes]) -> int:
         """Move whole packets to `into`, at most `limit` bytes; return how many bytes that were."""

@@ -22,6 +22,12 @@ from phy.usb.urb import InUrb, OutUrb, TransferStatus
 AT_ONCE: Final = 1 << 18
 """Bytes that the firmware moves through an endpoint without a wait before other tasks run."""
 
+CALLS_AT_ONCE: Final = 64
+"""Calls of the firmware without a wait, and control transfers, before other tasks run."""
+
+_CALL_BYTES: Final = AT_ONCE // CALLS_AT_ONCE
+"""Bytes that a call counts as, at least: small packets take their time, too."""
+
 _OKAY: Final = TransferStatus.OKAY  # looking up a member of an enum takes time, once for each URB
 
 
@@ -45,7 +51,7 @@ class _Endpoint(ABC, Generic[R]):
         self._firmware: Waiter[Any] = Waiter()
         self._halted = False
         self._reset = False
-        self._moved = 0  # bytes, since other tasks last had a turn
+        self._moved = 0  # since other tasks last had a turn, in bytes
         self.crossed = 0
         """Bytes that have crossed so far."""
 
@@ -174,8 +180,8 @@ class OutEndpoint(_Endpoint[OutUrb]):
             packets, ended = self._take(limit)
             self._end(ended)
             if packets is not None:
-                self._moved += len(packets.data)
-                if self._moved > AT_ONCE:
+                self._moved += max(len(packets.data), _CALL_BYTES)
+                if self._moved >= AT_ONCE:
                     await self._yield_to_others()
                 return packets
         self._wanted = limit
@@ -245,8 +251,8 @@ class InEndpoint(_Endpoint[InUrb]):
             self._moved = 0
             await self._wait("set_buffer")
             return
-        self._moved += len(data)
-        if self._moved > AT_ONCE:
+        self._moved += max(len(data), _CALL_BYTES)
+        if self._moved >= AT_ONCE:
             await self._yield_to_others()
 
     def _serve(self) -> None:

@@ -16,7 +16,7 @@ from aisrv.xcore.listener import Listener
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.traps import Trap, TrapKind
 from phy.usb.control_pipe import ControlPipe, NewSetup
-from phy.usb.xud import InEndpoint, OutEndpoint, UsbReset
+from phy.usb.xud import CALLS_AT_ONCE, InEndpoint, OutEndpoint, UsbReset
 
 
 class BusState(enum.IntEnum):
@@ -46,6 +46,7 @@ class XudEndpoint(ABC):
         self.update: BusState | None = None
         """What the firmware has not taken note of yet."""
         self._is_called = False
+        self._calls = 0
         self._is_ready = False
         self._scope = trio.CancelScope()
         self._outcome: bytes | NewSetup | None = None
@@ -57,9 +58,16 @@ class XudEndpoint(ABC):
         self._check_free(self._is_called or self._is_ready)
         self._is_called = True
         try:
+            await self._yield_at_times()
             return await self._transfer(data)
         finally:
             self._is_called = False
+
+    async def _yield_at_times(self) -> None:
+        """Let other tasks run after `CALLS_AT_ONCE` calls: one that fits what the host does has no wait."""
+        self._calls += 1
+        if self._calls % CALLS_AT_ONCE == 0:
+            await trio.lowlevel.cancel_shielded_checkpoint()
 
     def _check_free(self, is_used: bool) -> None:
         if is_used:
@@ -228,6 +236,7 @@ class ControlDirection(XudEndpoint):
 
     async def get_setup(self) -> bytes:
         """Wait for a SETUP packet."""
+        await self._yield_at_times()
         while True:
             if self.update is not None:
                 raise BusUpdate

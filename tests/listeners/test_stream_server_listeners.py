@@ -25,7 +25,7 @@ from phy.jacdac.bus import JacdacBus
 from tests.support.listeners import FRAME, LISTENERS, each_listener, end_of, listening, until_peers
 from tests.support.paths import ROOT, product_sources
 from tests.support.process_resources import count_descriptors
-from tests.support.step_watch import StepWatch
+from tests.support.step_watch import CallWatch
 
 SCANS = 300
 """Connections of a scan, more than the descriptors that the test leaves the process."""
@@ -203,32 +203,12 @@ async def test_peer_that_takes_nothing_is_left(
     assert "within 0.01 s; connection closed" in caplog.text
 
 
-class MessageWatch(StepWatch):
-    """Counts the messages that a step takes."""
-
-    count = 0
-
-    def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        self._start = self.count
-
-    def amount(self) -> float:
-        return self.count - self._start
-
-
 @each_listener
 async def test_flood_of_the_smallest_messages_leaves_others_their_turns(
     kind: type[StreamServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = LISTENERS[kind]
-    watch = MessageWatch()
-    owner, name = row.counted
-    original = getattr(owner, name)
-
-    def counting(*arguments: Any, **named: Any) -> Any:
-        watch.count += 1
-        return original(*arguments, **named)
-
-    monkeypatch.setattr(owner, name, counting)
+    watch = CallWatch(monkeypatch, row.counted)
     messages = 5000
     async with listening(kind) as place:
         stream = await place.connect()
@@ -238,15 +218,14 @@ async def test_flood_of_the_smallest_messages_leaves_others_their_turns(
                 while await stream.receive_some(1 << 20):
                     pass
 
-        trio.lowlevel.add_instrument(watch)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read)
             opening = row.opening.replace(b"PORT", str(place.port).encode())
-            await stream.send_all(opening + messages * row.message)
-            while watch.count < messages:  # noqa: ASYNC110 - a listener does not tell
-                await trio.sleep(0.001)
+            with watch.watching():
+                await stream.send_all(opening + messages * row.message)
+                while watch.count < messages:  # noqa: ASYNC110 - a listener does not tell
+                    await trio.sleep(0.001)
             nursery.cancel_scope.cancel()
-        trio.lowlevel.remove_instrument(watch)
     assert 1 <= watch.largest.amount <= MESSAGES_A_TURN, str(watch.largest)
 
 

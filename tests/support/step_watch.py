@@ -3,8 +3,11 @@
 import mmap
 import time
 import tracemalloc
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
 
+import pytest
 import trio
 
 MIB: Final = 1 << 20
@@ -70,6 +73,41 @@ class TimeWatch(StepWatch):
     def amount(self) -> float:
         """See `StepWatch`."""
         return time.thread_time() - self._start
+
+
+class CallWatch(StepWatch):
+    """Counts the calls of some functions in a step: neither the machine nor its load have a part in it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *functions: tuple[Any, str]) -> None:
+        """Count calls of methods, or functions of a module, for as long as `monkeypatch` has them."""
+        super().__init__()
+        self.count = 0
+        for owner, name in functions:
+            monkeypatch.setattr(owner, name, self._counting(getattr(owner, name)))
+
+    def _counting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **named: Any) -> Any:
+            self.count += 1
+            return function(*arguments, **named)
+
+        return counted
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Begin a step."""
+        self._start = self.count
+
+    def amount(self) -> float:
+        """See `StepWatch`."""
+        return self.count - self._start
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch the steps of the block, in the run of its task."""
+        trio.lowlevel.add_instrument(self)
+        try:
+            yield
+        finally:
+            trio.lowlevel.remove_instrument(self)
 
 
 def copying_seconds(size: int) -> float:

@@ -7,6 +7,7 @@ reaped. Source: the Linux kernel's document "The Linux-USB Host Side API".
 import errno
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Final
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from aisrv.attach.preload.usbfs import (
 )
 from aisrv.protocol.usb_descriptors import DIRECTION_IN, SetupPacket
 from phy.usb.bus import ControlUrb, HostPort
-from phy.usb.urb import LINUX_STATUS, InUrb, OutUrb, TransferStatus
+from phy.usb.urb import LINUX_STATUS, MOST_PENDING, InUrb, OutUrb, TransferStatus
 
 SETUP_SIZE: Final = 8
 
@@ -32,6 +33,8 @@ class _Pending(Struct):
 
     urb: Urb
     request: OutUrb | InUrb | ControlUrb
+    number: int
+    """Its own, as another one may have its address when it ends."""
 
 
 class Reaped(Struct, frozen=True):
@@ -148,6 +151,7 @@ class UsbfsFile:
     def __init__(self, node: UsbfsNode) -> None:
         self.node: Final = node
         self._pending: dict[int, _Pending] = {}
+        self._numbers = count()
         self._ended: deque[Reaped] = deque()
         descriptors = node.port.descriptors
         self._content = bytes(descriptors.device) + bytes(descriptors.configuration)
@@ -163,7 +167,8 @@ class UsbfsFile:
         """Check a request; return how many bytes of its buffer the device needs.
 
         Errors: EINVAL for an invalid one or one whose address is in use, ENOENT for an unknown endpoint,
-        EBUSY if another has claimed the interface, ENOMEM for more than MEMORY_LIMIT in flight.
+        EBUSY if another has claimed the interface, ENOMEM for more than MEMORY_LIMIT or MOST_PENDING in
+        flight.
         """
         size = urb.buffer_length
         if urb.flags & ~KNOWN_FLAGS or size < 0 or (size and not urb.buffer) or address in self._pending:
@@ -175,7 +180,8 @@ class UsbfsFile:
             interface = self.node.interface_of(urb.endpoint)
             self.node.check_kind(urb.kind, urb.endpoint)
             self.node.claim(interface, self)  # the kernel claims for those who forgot, too
-        if self.node.memory + size + REQUEST_OVERHEAD > MEMORY_LIMIT:
+        is_full = len(self._pending) >= MOST_PENDING
+        if is_full or self.node.memory + size + REQUEST_OVERHEAD > MEMORY_LIMIT:
             raise UsbfsError(errno.ENOMEM)
         is_in = urb.kind != UrbType.CONTROL and urb.endpoint & DIRECTION_IN
         return 0 if is_in else size
@@ -189,23 +195,24 @@ class UsbfsFile:
         if urb.kind == UrbType.CONTROL:
             self._submit_control(address, urb, b"".join(data))
             return
+        number = next(self._numbers)  # not the request: one that knew itself would be garbage to collect
         request: OutUrb | InUrb
         if urb.endpoint & DIRECTION_IN:
             request = InUrb(
                 urb.buffer_length,
-                lambda status, received: self._end(address, request, status, len(received), received),
+                lambda status, received: self._end(address, number, status, len(received), received),
             )
             submit = self.node.port.submit_in
         else:
             request = OutUrb(
                 sum(map(len, data)),
-                lambda status, taken: self._end(address, request, status, taken),
+                lambda status, taken: self._end(address, number, status, taken),
                 zero_packet=bool(urb.flags & UrbFlag.ZERO_PACKET),
             )
             for piece in data:
                 request.feed(piece)
             submit = self.node.port.submit_out  # type: ignore[assignment]  # the two differ in the request
-        self._begin(address, urb, request)
+        self._begin(address, urb, request, number)
         if not submit(urb.endpoint, request):  # type: ignore[arg-type]
             self._forget(address)
             raise UsbfsError(errno.ENOENT)
@@ -252,17 +259,19 @@ class UsbfsFile:
         if len(data) < SETUP_SIZE + setup.length:
             raise UsbfsError(errno.EINVAL)
 
+        number = next(self._numbers)
+
         def complete(status: TransferStatus, answer: bytes) -> None:
             actual = len(answer) if setup.to_host else setup.length * (status is TransferStatus.OKAY)
-            self._end(address, request, status, actual, answer)
+            self._end(address, number, status, actual, answer)
 
         outwards = b"" if setup.to_host else data[SETUP_SIZE : SETUP_SIZE + setup.length]
         request = ControlUrb(setup, outwards, complete)
-        self._begin(address, urb, request)
+        self._begin(address, urb, request, number)
         self.node.port.submit_control(request)
 
-    def _begin(self, address: int, urb: Urb, request: OutUrb | InUrb | ControlUrb) -> None:
-        self._pending[address] = _Pending(urb, request)
+    def _begin(self, address: int, urb: Urb, request: OutUrb | InUrb | ControlUrb, number: int) -> None:
+        self._pending[address] = _Pending(urb, request, number)
         self.node.memory += urb.buffer_length + REQUEST_OVERHEAD
 
     def _forget(self, address: int) -> None:
@@ -272,14 +281,14 @@ class UsbfsFile:
     def _end(
         self,
         address: int,
-        request: OutUrb | InUrb | ControlUrb,
+        number: int,
         status: TransferStatus,
         actual: int,
         data: bytes | memoryview = b"",
     ) -> None:
         """Record the end of a request, unless it was taken back while the device was answering it."""
         pending = self._pending.get(address)
-        if pending is not None and pending.request is request:
+        if pending is not None and pending.number == number:
             self._finish(address, LINUX_STATUS[status], actual, data)
 
     def _finish(self, address: int, status: int, actual: int, data: bytes | memoryview = b"") -> None:

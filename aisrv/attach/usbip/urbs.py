@@ -20,7 +20,7 @@ from aisrv.protocol.usbip import (
     UrbStatus,
 )
 from phy.usb.bus import ControlUrb, HostPort
-from phy.usb.urb import LINUX_STATUS, InUrb, OutUrb, TransferStatus
+from phy.usb.urb import LINUX_STATUS, MOST_PENDING, InUrb, OutUrb, TransferStatus
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ UNTAKEN_LIMIT: Final = MAX_TRANSFER
 ROOM_LIMIT: Final = 4 * MAX_TRANSFER
 """Bytes that the pending IN URBs may ask for together."""
 
-PENDING_LIMIT: Final = 8192
+PENDING_LIMIT: Final = MOST_PENDING
 """URBs that may be pending."""
 
 _LAST_ENDPOINT: Final = 15
@@ -138,7 +138,9 @@ class PendingUrbs:
             return
 
         def complete(status: TransferStatus, answer: bytes) -> None:
-            if self._pending.get(seqnum) is not urb:
+            pending = self._pending.get(seqnum)
+            # By its SETUP packet: a URB that knew itself would be garbage for the collector.
+            if not isinstance(pending, ControlUrb) or pending.setup is not setup:
                 return  # unlinked while endpoint 0 was answering it
             del self._pending[seqnum]
             if inwards:
@@ -147,8 +149,7 @@ class PendingUrbs:
             else:
                 self._reply(seqnum, LINUX_STATUS[status], length if status is _OKAY else 0)
 
-        urb = ControlUrb(setup, data or b"", complete)
-        self._pending[seqnum] = urb
+        self._pending[seqnum] = urb = ControlUrb(setup, data or b"", complete)
         self._bus.submit_control(urb)
 
     def _refuse(self, seqnum: int, devid: int) -> None:

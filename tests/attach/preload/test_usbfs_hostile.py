@@ -1,5 +1,6 @@
 """Clients of the preload socket that misbehave: torn messages, absurd numbers, calls that make no sense."""
 
+import gc
 import struct
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
+from aisrv.attach.preload import usbfs_node
 from aisrv.attach.preload.wire import Command, Message, WireError
 from phy.usb.bus import UsbBus
 from tests.support.preloaded_usb import (
@@ -37,7 +39,7 @@ from tests.support.preloaded_usb import (
     preloaded,
     urb,
 )
-from tests.support.usb_firmware import idle, loopback
+from tests.support.usb_firmware import idle, loopback, source
 from tests.support.usbip_host import DEVICE_DESCRIPTOR
 
 OTHER_URB = 0x20000
@@ -176,6 +178,41 @@ async def test_memory_of_all_requests_is_bounded() -> None:
         assert await other.submit(urb(0, 1 << 20, kind=CONTROL), setup) == (0, 0)
         await client.close()
         await other.close()
+
+
+async def test_more_requests_than_may_be_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usbfs_node, "MOST_PENDING", 3)
+    async with preloaded(idle) as server:
+        client = await server.open()
+        for number in range(3):
+            assert await client.submit(urb(0x81, 1), at=URB_ADDRESS + 64 * number) == (0, 0)
+        assert await client.submit(urb(0x81, 1), at=URB_ADDRESS + 64 * 3) == (-1, ENOMEM)
+        assert await client.ioctl(DISCARD, URB_ADDRESS) == (0, 0)
+        assert await client.submit(urb(0x81, 1), at=URB_ADDRESS + 64 * 3) == (0, 0)
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    "raw", [urb(0x81, 1), urb(0x01, 1), urb(0x80, 26, kind=CONTROL)], ids=["in", "out", "control"]
+)
+async def test_requests_leave_no_garbage(raw: bytes) -> None:
+    """The collector, which stops the process, has nothing to find."""
+    setup = bytes.fromhex("8006000100001200")
+    async with preloaded(source) as server:
+        client = await server.open()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(50):
+                assert await client.submit(raw, setup) == (0, 0)
+                await wait_all_tasks_blocked()
+                if await client.ioctl(DISCARD, URB_ADDRESS) != (0, 0):  # of the data that nobody takes
+                    assert server.node.memory
+                await client.reap()
+            assert gc.collect() < 50
+        finally:
+            gc.enable()
+        await client.close()
 
 
 async def test_same_request_twice() -> None:

@@ -7,12 +7,16 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from aisrv.protocol.usb_descriptors import SetupPacket
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.select import select, select_or_default
 from aisrv.xcore.traps import Trap, TrapKind
+from phy.usb.bus import ControlUrb
+from phy.usb.control_pipe import ControlPipe
 from phy.usb.urb import TransferStatus
-from phy.usb.xud import InEndpoint, OutEndpoint
-from phy.usb.xud_endpoint import BusState, BusUpdate, DataIn, DataOut, XudEndpoint
+from phy.usb.xud import CALLS_AT_ONCE, InEndpoint, OutEndpoint
+from phy.usb.xud_endpoint import BusState, BusUpdate, ControlDirection, DataIn, DataOut, XudEndpoint
+from tests.support.step_watch import CallWatch
 from tests.support.usb_host import SIZES, In, Out, packets_of, pattern, received
 
 
@@ -274,3 +278,32 @@ async def test_a_read_ends_with_a_packet_that_is_not_full(packets: list[int], ro
             await b.into.transfer(sent[:size])
             sent = sent[size:]
         assert read.ended == [(TransferStatus.OKAY, pattern(got))]
+
+
+# Firmware that finds all that it asks for there.
+
+
+async def test_control_transfers_that_have_queued_up_are_served_in_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch = CallWatch(monkeypatch, (ControlPipe, "get_setup"), (ControlPipe, "put_packet"))
+    setup = SetupPacket(0xC0, 1, 2, 3, 0xFFFF)
+    waiting = [ControlUrb(setup, b"", lambda _status, _data: None) for _ in range(3)]
+
+    async def get_setup() -> ControlUrb:
+        return waiting.pop()
+
+    pipe = ControlPipe(get_setup, lambda: bool(waiting), lambda _setup: None)
+    async with open_node() as node:
+        out = ControlDirection(node.runtime, 0x00, pipe, notifies=True)
+        into = ControlDirection(node.runtime, 0x80, pipe, notifies=True)
+        with watch.watching():
+            while waiting:
+                await out.get_setup()
+                for _ in range(0xFFFF // 64 + 1):
+                    await into.transfer(bytes(64))
+                pipe.abandon(setup)
+            await trio.lowlevel.checkpoint()
+        node.stop()
+    assert watch.count == 3 * (1 + 1024)
+    assert watch.largest.amount <= 2 * CALLS_AT_ONCE, str(watch.largest)

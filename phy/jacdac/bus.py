@@ -24,6 +24,8 @@ class BusPeer:
         self._bus = bus
         self._queue: deque[tuple[bytes, BusPeer]] = deque()
         self._watches_departures = False
+        self._senders: set[BusPeer] = set()
+        """Those that it got frames of, and whose departure it has to be told; only if it watches."""
         self._arrived = trio.Event()
 
     def send(self, frame: bytes) -> None:
@@ -37,14 +39,21 @@ class BusPeer:
             self.lost += 1
             return
         self._queue.append((frame, sender))
+        if self._watches_departures:
+            self._senders.add(sender)
         self._notify()
 
     def watch_departures(self) -> None:
-        """Receive an empty frame when another peer leaves the bus, after its last one."""
+        """Receive an empty frame when another peer leaves the bus, after its last one, if it had any.
+
+        So what waits here is bounded, however many peers come and go.
+        """
         self._watches_departures = True
+        self._senders.update(sender for _, sender in self._queue)
 
     def take_departure(self, other: "BusPeer") -> None:
-        if self._watches_departures:
+        if other in self._senders:
+            self._senders.remove(other)
             self._queue.append((b"", other))
             self._notify()
 
@@ -79,7 +88,9 @@ class BusPeer:
         return frames
 
     def leave(self) -> None:
+        """Leave the bus, and drop what waits: others may keep this peer until they hear that it has left."""
         self._bus.remove(self)
+        self._queue.clear()
 
 
 class JacdacBus:

@@ -94,7 +94,8 @@ def _jacdac(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
     for number, (flash, end) in enumerate(zip(board.flashes, ends.all("flashes"), strict=True)):
         engines_of.append([n for n, engine in enumerate(board.engines) if engine.flash == number])
         data_bytes = flash.part.size - flash.boot_bytes
-        chips.append(ChipStore(FlashChannel(end), data_bytes, len(engines_of[-1])))
+        sector = flash.part.sector_size
+        chips.append(ChipStore(FlashChannel(end), data_bytes, len(engines_of[-1]), sector))
     clients = []
     for number, (commands, changes) in enumerate(zip(ends.all("engines"), ends.all("changes"), strict=True)):
         store = None

@@ -86,14 +86,16 @@ class Partition:
         await self.chip.erase_sector(self._address(offset, 1))
 
     async def program(self, offset: int, data: bytes) -> None:
-        """Program bytes page by page."""
+        """Program bytes page by page; where they are FF there is nothing to program."""
         address = self._address(offset, len(data))
         page = self.chip.part.page_size
         done = 0
         while done < len(data):
             room = page - (address + done) % page
-            await self.chip.write_enable()
-            await self.chip.program_page(address + done, data[done : done + room])
+            piece = data[done : done + room]
+            if piece.strip(b"\xff"):
+                await self.chip.write_enable()
+                await self.chip.program_page(address + done, piece)
             done += room
 
     def watch(self, changed: Callable[[int, bytes], None]) -> Callable[[], None]:

@@ -13,6 +13,7 @@ from aisrv.xcore.runtime import let_others_run
 from flash_server.boot.boot_image import NO_BOOT_IMAGE, BootImageError, BootReport
 from flash_server.boot.upgrade import Upgrade, boot_report
 from flash_server.chip.partitions import DataImage, Partition, Partitions, model_bytes, read_image
+from flash_server.chip.recovery import finish_change
 from flash_server.errors import FlashError, LayoutError, NoImageError
 from flash_server.image.headers import ENGINES_A_STEP, Part, Segment
 from flash_server.protocol import (
@@ -83,7 +84,7 @@ class FlashService:
     async def reload(self) -> None:
         """Read the headers of the data partition again; their errors go to the log, too."""
         try:
-            self._image = await read_image(self.data)
+            self._image = await self._read_image()
         except NoImageError as error:
             self.forget_image(RequestFailed(FlashFailure.NO_IMAGE, str(error)))
         except LayoutError as error:
@@ -98,6 +99,15 @@ class FlashService:
                     await let_others_run()
             return
         self.log(f"flash: {self._fault}")
+
+    async def _read_image(self) -> DataImage:
+        """Read the headers; where there are none, after what a journal holds is done."""
+        try:
+            return await read_image(self.data)
+        except NoImageError:
+            if not await finish_change(self.data):
+                raise
+        return await read_image(self.data)
 
     def forget_image(self, fault: RequestFailed) -> None:
         self._image, self._fault = None, fault

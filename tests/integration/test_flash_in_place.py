@@ -334,10 +334,11 @@ async def test_an_update_is_written_to_the_other_slot_while_the_old_image_serves
             await loader.write_data(other, bytes(16))
 
 
-async def test_a_model_for_another_engine_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+@asynccontextmanager
+async def beside_code_in_place(path: Path, alignment: int) -> AsyncIterator[tuple[Device, ChipStore, bytes]]:
+    """A device whose engine 1 runs code in place, the store of its models, and the image."""
     engines = EngineImage(model=digits.model_bytes()), EngineImage(xip=STORED)
-    data = DataPartition(engines, Generation.FAST, swapped=False, alignment=SECTOR).build()
-    path = tmp_path / "chip.bin"
+    data = DataPartition(engines, Generation.FAST, swapped=False, alignment=alignment).build()
     with FileStorage(path, MX25R3235F.size) as storage:
         storage.write(BOOT_BYTES, data)
     flash = FlashSpec(MX25R3235F, path=path, boot_bytes=BOOT_BYTES)
@@ -346,11 +347,26 @@ async def test_a_model_for_another_engine_is_refused_before_anything_is_written(
     board = Board(engines=specs, flashes=(flash,))
     async with open_device(board, runner=inline) as device:
         assert await set_command(device.local[1], Command.SET_MODEL_EXT_FLASH) == Status.OKAY
-        store = ChipStore(device.loaders[0], MX25R3235F.size - BOOT_BYTES, 2)
+        yield device, ChipStore(device.loaders[0], MX25R3235F.size - BOOT_BYTES, 2), data
+
+
+async def test_a_model_for_another_engine_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """The old model ends in a sector from which code runs: its bytes there would have to become FF."""
+    async with beside_code_in_place(tmp_path / "chip.bin", 16) as (device, store, data):
         with pytest.raises(FlashReadError) as refusal:
             await store.replace_model(0, digits.model_bytes() + bytes(8000))
         assert refusal.value.code is FlashFailure.IN_USE
         assert await device.loaders[0].read_data(0, len(data)) == data
+
+
+async def test_a_model_for_another_engine_is_stored_beside_code_in_place(tmp_path: Path) -> None:
+    async with beside_code_in_place(tmp_path / "chip.bin", SECTOR) as (device, store, data):
+        await store.replace_model(0, digits.model_bytes()[::-1])
+        start = data.index(STORED)
+        assert await device.loaders[0].read_data(start, len(STORED)) == STORED
+        stored = await device.loaders[0].read_data(0, 3 * len(data))
+        assert digits.model_bytes()[::-1] in stored
+        assert digits.model_bytes() not in stored
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Final, Self
 
 from flash_server.chip.part import MX25R6435F, PARTS, FlashPart
-from flash_server.chip.sector_change import SectorChange, by_sector
+from flash_server.chip.sector_change import sector_steps, touched
 from flash_server.chip.storage import FileStorage, ReadOnlyFileStorage, Storage
-from flash_server.errors import StorageError
+from flash_server.errors import ProtectedError, StorageError
 from flash_server.files import Progress, ignore
 
 _READ: Final = 65536
@@ -50,27 +50,26 @@ class ChipFile:
         return b"".join(pieces)
 
     def write(self, address: int, data: bytes, progress: Progress = ignore) -> None:
-        """Write the bytes from an address on, leave all others alone, and verify."""
-        import trio
+        """Write the bytes from an address on, leave all others alone, and verify.
 
+        Each sector is old or new at any moment, and the first one changes last. Raises ProtectedError.
+        """
         self.part.check_range(address, len(data))
-        trio.run(self._write, address, data, progress)
+        sectors = touched(address, len(data), self.part.sector_size)
+        self._check_unprotected(sectors)
+        steps = sector_steps(address, data, self.read(sectors.start, len(sectors)), self.part.sector_size)
+        for done, step in enumerate(steps, 1):
+            self._storage.write(step.start, step.new)
+            progress(len(data) * done // len(steps), len(data))
         if self.read(address, len(data)) != data:
             raise StorageError(f"{self._path}: what was written from {address:#x} on reads back otherwise")
 
-    async def _write(self, address: int, data: bytes, progress: Progress) -> None:
-        from flash_server.chip.chip import FlashChip
+    def _check_unprotected(self, sectors: range) -> None:
+        from flash_server.chip.nor import Nor
 
-        chip = FlashChip(self.part, self._storage)
-        done = 0
-        for piece in by_sector(address, data, self.part.sector_size):
-            old = await chip.read(piece.start, self.part.sector_size)
-            change = SectorChange.of(old, piece, self.part.page_size)
-            if change.erases:
-                await chip.write_enable()
-                await chip.erase_sector(piece.start)
-            for offset, page in change.programs:
-                await chip.write_enable()
-                await chip.program_page(piece.start + offset, page)
-            done += len(piece.data)
-            progress(done, len(data))
+        start, end = Nor(self.part, self._storage).protected
+        if sectors.start < end and start < sectors.stop:
+            raise ProtectedError(
+                f"{self._path}: 0x{start:06X} to 0x{end - 1:06X} is protected by the status register of "
+                f"{self.part.name}, in {self._path}.registers"
+            )

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final, Self
 
 from flash_server.chip.part import Erase, FlashPart, part_identified
-from flash_server.chip.sector_change import SectorChange, by_sector
+from flash_server.chip.sector_change import SectorChange, sector_steps, touched
 from flash_server.chip.serprog import (
     COMMAND_MAP_SIZE,
     LARGEST_LENGTH,
@@ -112,19 +112,20 @@ class Programmer:
     def write(self, address: int, data: bytes, progress: Progress = ignore) -> None:
         """Write `data` to the chip, and verify. Other bytes of the same sectors are kept.
 
-        Only sectors that differ are touched, and only those erased whose bits have to be set. Raises
-        ProtectedError if the chip's status register protects blocks.
+        Only sectors that differ are touched, and only those erased whose bits have to be set; the first one
+        is erased before others change, and programmed after them. Raises ProtectedError if the chip's status
+        register protects blocks.
         """
         part = self._part
         part.check_range(address, len(data))
         self._check_unprotected()
-        step = min(part.page_size, self._largest_send - _HEADER_SIZE)
-        done = 0
-        for piece in by_sector(address, data, part.sector_size):
-            old = self.read(piece.start, part.sector_size)
-            self._change_sector(piece.start, SectorChange.of(old, piece, step))
-            done += len(piece.data)
-            progress(done, len(data))
+        program = min(part.page_size, self._largest_send - _HEADER_SIZE)
+        sectors = touched(address, len(data), part.sector_size)
+        old = self.read(sectors.start, len(sectors))
+        steps = sector_steps(address, data, old, part.sector_size)
+        for done, step in enumerate(steps, 1):
+            self._change_sector(step.start, SectorChange.of(step.old, step.new, program))
+            progress(len(data) * done // len(steps), len(data))
         self.verify(address, data)
 
     def erase(self, address: int, size: int, progress: Progress = ignore) -> None:

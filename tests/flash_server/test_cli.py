@@ -14,7 +14,7 @@ from aisrv.attach.serprog import SerprogServer
 from flash_server.boot.boot_image import HEADER_BYTES, build_boot_image
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.part import MX25R3235F, MX25R6435F
-from flash_server.chip.storage import MemoryStorage
+from flash_server.chip.storage import FileStorage, MemoryStorage
 from flash_server.cli import main
 from flash_server.commands.drawing import FREE, map_cells
 from flash_server.image import DataPartition, EngineImage, Generation
@@ -326,24 +326,39 @@ def test_write_leaves_what_is_beside_alone() -> None:
     assert chip == b"\x5a" * 0x1064 + b"\xa5" * 5000 + b"\x5a" * (MX25R3235F.size - 0x1064 - 5000)
 
 
-def test_write_erases_only_where_a_bit_must_rise(monkeypatch: pytest.MonkeyPatch) -> None:
-    erased: list[int] = []
-    erase = FlashChip.erase_sector
+def test_write_touches_what_differs_and_what_begins_the_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is erased first and written last, so that no image is there meanwhile."""
+    written: list[tuple[int, bool]] = []
+    write = FileStorage.write
 
-    async def counted(chip: FlashChip, address: int) -> None:
-        erased.append(address)
-        await erase(chip, address)
+    def counted(storage: FileStorage, address: int, data: bytes) -> None:
+        written.append((address, bool(data.strip(b"\xff"))))
+        write(storage, address, data)
 
-    monkeypatch.setattr(FlashChip, "erase_sector", counted)
+    monkeypatch.setattr(FileStorage, "write", counted)
     done("write", "image", "--chip", "chip")
-    assert erased == []
+    assert written == [(0x101000, True), (0x102000, True), (0x100000, True)]
+    written.clear()
+    done("write", "image", "--chip", "chip")
+    assert written == []
     data = bytearray(Path("image").read_bytes())
-    data[0x2345] = 0
+    data[0x2345] ^= 1
     Path("bytes").write_bytes(data)
     done("write", "bytes", "--raw", "--chip", "chip")
-    assert erased == []
+    assert written == [(0x100000, False), (0x102000, True), (0x100000, True)]
+
+
+def test_write_refuses_what_the_status_register_protects() -> None:
     done("write", "image", "--chip", "chip")
-    assert erased == [0x102000]
+    Path("chip.registers").write_bytes(b"\x5c\x00")  # QE, and BP0 to BP2: 64 blocks of the top
+    Path("bytes").write_bytes(b"bytes")
+    before = Path("chip").read_bytes()
+    error = failed(1, "write", "bytes", "--raw", "--chip", "chip", "--offset", "6M")
+    assert error == (
+        "aisrv-flash: chip: 0x400000 to 0x7FFFFF is protected by the status register of MX25R6435F, in "
+        "chip.registers\n"
+    )
+    assert Path("chip").read_bytes() == before
 
 
 def test_write_names_the_part() -> None:

@@ -1,7 +1,8 @@
 """A flash chip whose power is cut at each of its operations, and what is on it after each cut."""
 
 import binascii
-from collections.abc import Awaitable, Callable, Iterator
+import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -22,6 +23,11 @@ PART = FlashPart("cut", 32 * SECTOR, 0xC22811, erases=(Erase(SECTOR_ERASE, SECTO
 BOOT_BYTES = 8 * SECTOR
 DATA_BYTES = PART.size - BOOT_BYTES
 IMAGE_BYTES = DATA_BYTES - 5 * SECTOR
+
+
+def noise(seed: int, size: int) -> bytes:
+    """Bytes as of a model: neither FF nor 00 at their end."""
+    return random.Random(seed).randbytes(size - 1) + b"\x5a"
 
 
 @dataclass
@@ -109,6 +115,3 @@ def _setting(sector: bytes) -> bytes | None:
     length, crc = int.from_bytes(sector[4:6], "little"), int.from_bytes(sector[6:8], "little")
     data = sector[8 : 8 + length]
     return data if sector[:4] == b"jdsa" and binascii.crc_hqx(data, 0xFFFF) == crc else None
-
-
-Write = Callable[[CutStorage], Awaitable[None]]

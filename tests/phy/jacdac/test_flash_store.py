@@ -16,16 +16,11 @@ from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.server.server import flash_server
 from flash_server.server.service import FlashService
 from phy.jacdac.flash_store import ChipStore
-from tests.support.cut_flash import BOOT_BYTES, DATA_BYTES, PART, SECTOR, CutStorage, contents, cuts_of
+from tests.support.cut_flash import BOOT_BYTES, DATA_BYTES, PART, SECTOR, CutStorage, contents, cuts_of, noise
 
 BOOT = build_boot_partition(
     BOOT_BYTES, build_boot_image(1, b"factory" * 99), build_boot_image(2, b"new" * 99)
 )
-
-
-def noise(seed: int, size: int) -> bytes:
-    """Bytes as of a model: neither FF nor 00 at their end."""
-    return random.Random(seed).randbytes(size - 1) + b"\x5a"
 
 
 MODELS = noise(0, 5000), noise(1, 9000), noise(2, 300)

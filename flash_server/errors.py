@@ -10,7 +10,7 @@ class LayoutError(FlashError):
 
 
 class NoImageError(LayoutError):
-    """There is no image at all: the flash is erased, or full of zeros."""
+    """There is no image at all: what is there begins as erased flash does, or with zeros."""
 
 
 class StorageError(FlashError):

@@ -52,7 +52,7 @@ class FlashFailure(enum.IntEnum):
     """Word after NACK."""
 
     NO_IMAGE = 1
-    """The data partition is erased, or being written."""
+    """The data partition begins with FF or zeros, or is being written."""
     CORRUPT = 2
     """There is no known version, a broken header, or a length that is wrong."""
     ABSENT = 3

@@ -242,10 +242,11 @@ def build_boot_partition(
 def report_of(partition: bytes, sector_bytes: int) -> BootReport:
     """Return what the partition boots, chosen as at reset."""
     size = slot_bytes(len(partition), sector_bytes)
-    return choose(*(_content(partition[slot * size : (slot + 1) * size]) for slot in Slot))
+    return choose(*(slot_content(partition[slot * size : (slot + 1) * size]) for slot in Slot))
 
 
-def _content(slot: bytes) -> SlotContent:
+def slot_content(slot: bytes) -> SlotContent:
+    """Read and check the image in the bytes of a slot."""
     header = slot_header(slot[:HEADER_BYTES])
     if isinstance(header, SlotFault):
         return header

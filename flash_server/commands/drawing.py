@@ -90,7 +90,7 @@ def show_image(image: Image) -> None:
 
     found = image.map
     engines = len(found.headers)
-    console = _console()
+    console = new_console()
     console.print(
         f"{image.path}: generation {found.detected}, {engines} engine{'s' * (engines != 1)}, "
         f"{found.size} bytes"
@@ -120,21 +120,23 @@ def show_image(image: Image) -> None:
 
 
 def _show_map(image: Image, console: "Console") -> None:
+    legend = f"{HEADERS} headers, M model, P parameters, O operators, X execute in place, {FREE} FF"
+    show_map(extents(image), image.map.size, legend, console)
+
+
+def show_map(taken: list[tuple[int, int, Cell]], size: int, legend: str, console: "Console") -> None:
+    """Print a map in proportion of `size` bytes: start, end and letter of what is taken."""
     from rich.text import Text
 
-    size = image.map.size
     rows = max(1, min(MAP_ROWS, size // MAP_WIDTH))
-    cells = map_cells(extents(image), size, rows * MAP_WIDTH)
+    cells = map_cells(taken, size, rows * MAP_WIDTH)
     console.print()
     for row in range(rows):
         line = Text(f"{row * size // rows:#010x} ")
         for letter, engine in cells[row * MAP_WIDTH : (row + 1) * MAP_WIDTH]:
             line.append(letter, "" if engine is None else _COLORS[engine % len(_COLORS)])
         console.print(line)
-    console.print(
-        f"\n{HEADERS} headers, M model, P parameters, O operators, X execute in place, {FREE} FF; "
-        f"a cell is {size / (rows * MAP_WIDTH):.0f} bytes"
-    )
+    console.print(f"\n{legend}; a cell is {size / (rows * MAP_WIDTH):.0f} bytes")
 
 
 def summary(found: ImageMap) -> str:
@@ -143,9 +145,10 @@ def summary(found: ImageMap) -> str:
     return f"{found.detected}, {engines} engine{'s' * (engines != 1)}, {found.size} bytes"
 
 
-def _console() -> "Console":
+def new_console() -> "Console":
+    """Return a console that cuts no name in a pipe."""
     from rich.console import Console
 
-    # A pipe has no width: leave room, so that no name is cut.
+    # A pipe has no width.
     width = None if sys.stdout.isatty() else _PLAIN_WIDTH
     return Console(highlight=False, markup=False, emoji=False, width=width, soft_wrap=True)

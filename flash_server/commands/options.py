@@ -98,8 +98,13 @@ class ReadingOptions:
     )
     nibbles: str | None = option("--nibbles", type=NIBBLES, help="How bytes are stored. [default: detected]")
 
+    @property
+    def swapped(self) -> bool | None:
+        """Whether nibbles are swapped."""
+        return ORDERS[self.nibbles] if self.nibbles else None
+
     def open(self, path: Path) -> Image:
-        return Image.open(path, self.engine_count, ORDERS[self.nibbles] if self.nibbles else None)
+        return Image.open(path, self.engine_count, self.swapped)
 
 
 reading_options = option_group("reading", ReadingOptions)

@@ -33,6 +33,9 @@ from flash_server.image.headers import (
 from flash_server.image.nibbles import order_name
 from flash_server.image.steps import Steps, finish
 
+ERASED: Final = "no image: the flash is erased, all bytes are FF"
+ZEROED: Final = "no image: the flash is all zeros"
+
 LARGEST: Final = 1 << 28
 """Bytes of a data partition whose size is not known: QSPI NOR parts end at 256 MiB."""
 
@@ -56,15 +59,17 @@ def detect_in_steps(
     """Recognize the image in a data partition of `size` bytes by its first stored bytes.
 
     `prefix` need not be more than `PREFIX_BYTES`. `read` looks up models' lengths behind it, which can settle
-    the order of a design image; `swapped` gives it. Raises NoImageError for erased or zeroed flash,
-    LayoutError if nothing fits.
+    the order of a design image; `swapped` gives it. Raises NoImageError where it begins as
+    erased or zeroed flash does, LayoutError if nothing fits.
     """
     if not prefix:
         raise NoImageError("no image: the data partition is empty")
     if not prefix[:_SHORTEST].strip(b"\xff"):
-        raise NoImageError("no image: the flash is erased, all bytes are FF")
+        count = len(prefix) - len(prefix.lstrip(b"\xff"))
+        raise NoImageError(ERASED if count == size else f"no image: the first {count} bytes are FF")
     if not prefix.strip(b"\0"):
-        raise NoImageError("no image: the flash is all zeros")
+        count = len(prefix)
+        raise NoImageError(ZEROED if count == size else f"no image: the first {count} bytes are 00")
     orders = _BOTH if swapped is None else (swapped,)
     for order in orders:
         detected = ImageFormat(Generation.FAST, order)

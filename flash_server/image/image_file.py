@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from flash_server.errors import LayoutError
+from flash_server.errors import LayoutError, NoImageError
 from flash_server.files import InputError, map_file
 from flash_server.image import ImageMap, Part, map_image
+from flash_server.image.detect import ERASED
 from flash_server.image.headers import ByPart
 from flash_server.image.nibbles import CHUNK, chunks
 
@@ -39,12 +40,20 @@ class Image:
     @classmethod
     def open(cls, path: Path, engines: int | None = None, swapped: bool | None = None) -> "Image":
         """Map a file, detecting `engines` and `swapped` unless given. Raises InputError, LayoutError."""
-        data = map_file(path)
+        return cls.of(path, map_file(path), engines, swapped)
+
+    @classmethod
+    def of(
+        cls, path: Path, data: memoryview, engines: int | None = None, swapped: bool | None = None
+    ) -> "Image":
+        """Read the image in bytes of a file, as `open` does. Raises LayoutError."""
         try:
             found = map_image(
                 lambda start, size: bytes(data[start : start + size]), len(data), engines, swapped=swapped
             )
         except LayoutError as error:
+            if isinstance(error, NoImageError) and len(data) and is_erased(data):
+                raise NoImageError(f"{path}: {ERASED}") from error
             raise type(error)(f"{path}: {error}") from error
         return cls(path, data, found)
 
@@ -61,6 +70,11 @@ class Image:
         """Return a part's size without the FF at its end, which may be padding; a model's size is known."""
         stored = self.stored(engine, part) or memoryview(b"")
         return len(stored) if part is Part.MODEL else len(stored) - erased_tail(stored)
+
+
+def is_erased(data: memoryview) -> bool:
+    """Whether all bytes are FF."""
+    return erased_tail(data) == len(data)
 
 
 def erased_tail(data: memoryview) -> int:

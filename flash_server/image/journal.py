@@ -26,6 +26,8 @@ CLAIM_MAGIC: Final = b"aisrvjnl"
 MAGIC: Final = b"jrec"
 COPIES: Final = 3
 """Sectors that one record can change."""
+SETTINGS_MAGIC: Final = b"jdsa"
+"""First bytes of the sector for settings, if it has any."""
 CLAIM_BYTES: Final = 256
 """Bytes for a claim, before the record."""
 _RESERVED: Final = 1 + COPIES + 1

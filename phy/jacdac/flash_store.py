@@ -22,6 +22,7 @@ from flash_server.image.journal import (
     CLAIM_BYTES,
     CRC_OFFSET,
     RECORD_BYTES,
+    SETTINGS_MAGIC,
     Claim,
     ReservedSectors,
     is_claimed,
@@ -38,7 +39,6 @@ FIRST_BYTES: Final = 8
 HEADERS: Final = SECTOR
 """Bytes of headers and alignment beside a model."""
 
-_MARK: Final = b"jdsa"
 _SETTING: Final = struct.Struct("<4sHH")
 
 
@@ -81,7 +81,7 @@ class ChipStore:
         async with self._lock:
             head = await self._flash.read_data(place, _SETTING.size)
             mark, length, crc = _SETTING.unpack(head)
-            if mark != _MARK or length > self._sector - _SETTING.size:
+            if mark != SETTINGS_MAGIC or length > self._sector - _SETTING.size:
                 return b""
             data = await self._flash.read_data(place + _SETTING.size, length)
         return data if binascii.crc_hqx(data, 0xFFFF) == crc else b""
@@ -91,9 +91,9 @@ class ChipStore:
         place = self._places.settings
         async with self._lock:
             sector = await self._flash.read_data(place, self._sector)
-            if sector.strip(b"\xff") and not sector.startswith(_MARK):
+            if sector.strip(b"\xff") and not sector.startswith(SETTINGS_MAGIC):
                 raise LayoutError("the image in flash takes the last sector")
-            head = _SETTING.pack(_MARK, len(data), binascii.crc_hqx(data, 0xFFFF))
+            head = _SETTING.pack(SETTINGS_MAGIC, len(data), binascii.crc_hqx(data, 0xFFFF))
             try:
                 await self._flash.write_data(place, head + data)
             finally:

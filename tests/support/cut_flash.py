@@ -13,7 +13,7 @@ from flash_server.boot.upgrade import BootSlot
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.part import SECTOR_ERASE, Erase, FlashPart
 from flash_server.chip.partitions import divide, model_bytes
-from flash_server.chip.storage import MemoryStorage
+from flash_server.chip.storage import MemoryStorage, Storage
 from flash_server.errors import FlashError
 from flash_server.image.headers import Part
 from flash_server.server.service import FlashService, RequestFailed
@@ -22,7 +22,6 @@ SECTOR = 4096
 PART = FlashPart("cut", 32 * SECTOR, 0xC22811, erases=(Erase(SECTOR_ERASE, SECTOR, 0.0),))
 BOOT_BYTES = 8 * SECTOR
 DATA_BYTES = PART.size - BOOT_BYTES
-IMAGE_BYTES = DATA_BYTES - 5 * SECTOR
 
 
 def noise(seed: int, size: int) -> bytes:
@@ -72,24 +71,29 @@ class Contents:
 def contents(chip: bytes, engines: int) -> tuple[Contents, list[tuple[int, bytes]]]:
     """Start a device on the chip; return what it finds, and the operations of its start."""
     storage = CutStorage(chip)
+    return contents_of(storage, PART, BOOT_BYTES, engines), storage.operations
 
-    async def read() -> Contents:
-        service = FlashService(divide(FlashChip(PART, storage), BOOT_BYTES), lambda _: None)
-        await service.reset()
-        found: dict[str, object] = {}
-        for slot in Slot:
-            held = await BootSlot.of(service.partitions.boot, slot).inspect()
-            found[slot.name] = held if isinstance(held, BootHeader) else None
-        for engine in range(engines):
-            for name, reader in (("model", _model), ("parameters", _parameters)):
-                try:
-                    found[f"{name} {engine}"] = await reader(service, engine)
-                except (RequestFailed, FlashError) as error:
-                    found[f"{name} {engine}"] = None if "no image" in str(error) else error
-        found["setting"] = _setting(storage.read(PART.size - SECTOR, SECTOR))
-        return Contents(found, service.boot_report)
 
-    return trio.run(read), storage.operations
+def contents_of(storage: Storage, part: FlashPart, boot_bytes: int, engines: int) -> Contents:
+    """Start a device on a chip, and return what it finds."""
+    return trio.run(_read, storage, part, boot_bytes, engines)
+
+
+async def _read(storage: Storage, part: FlashPart, boot_bytes: int, engines: int) -> Contents:
+    service = FlashService(divide(FlashChip(part, storage), boot_bytes), lambda _: None)
+    await service.reset()
+    found: dict[str, object] = {}
+    for slot in Slot:
+        held = await BootSlot.of(service.partitions.boot, slot).inspect()
+        found[slot.name] = held if isinstance(held, BootHeader) else None
+    for engine in range(engines):
+        for name, reader in (("model", _model), ("parameters", _parameters)):
+            try:
+                found[f"{name} {engine}"] = await reader(service, engine)
+            except (RequestFailed, FlashError) as error:
+                found[f"{name} {engine}"] = None if "no image" in str(error) else error
+    found["setting"] = _setting(storage.read(part.size - SECTOR, SECTOR))
+    return Contents(found, service.boot_report)
 
 
 async def _model(service: FlashService, engine: int) -> bytes | None:
@@ -107,7 +111,7 @@ async def _parameters(service: FlashService, engine: int) -> bytes | None:
         return None
     # Padding behind parameters is a part of them; there may be more of it or less. The last part of an image
     # reaches to the end of the partition, where journal and settings are.
-    size = min(segment.end, IMAGE_BYTES) - segment.start
+    size = min(segment.end, service.data.size - 5 * SECTOR) - segment.start
     return image.detected.normal(await service.data.read(segment.start, size)).rstrip(b"\xff")
 
 

@@ -89,15 +89,19 @@ def test_part_right_behind_the_headers_counts() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 16, 52, 1000, PREFIX_BYTES])
-@pytest.mark.parametrize(("byte", "what"), [(b"\xff", "erased, all bytes are FF"), (b"\0", "all zeros")])
+@pytest.mark.parametrize(
+    ("byte", "what"), [(b"\xff", "erased, all bytes are FF"), (b"\0", "all zeros")], ids=["FF", "00"]
+)
 def test_bytes_all_alike_are_no_image(byte: bytes, what: str, size: int) -> None:
     with pytest.raises(NoImageError, match=f"no image: the flash is {what}"):
-        detect(byte * size)
+        detect(byte * size, size)
+    with pytest.raises(NoImageError, match=f"no image: the first {size} bytes are {byte.hex().upper()}$"):
+        detect(byte * size, size + 1)
 
 
-def test_erased_start_is_no_image() -> None:
-    with pytest.raises(NoImageError, match="erased"):
-        detect(b"\xff" * 52 + MODEL)
+def test_erased_start_is_no_image_and_not_told_as_more() -> None:
+    with pytest.raises(NoImageError, match=r"no image: the first 52 bytes are FF$"):
+        detect(b"\xff" * 52 + MODEL, 52 + len(MODEL))
 
 
 def test_nothing_is_no_image() -> None:

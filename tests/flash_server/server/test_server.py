@@ -234,8 +234,8 @@ async def test_error_says_what_was_asked_and_why_it_failed() -> None:
 @pytest.mark.parametrize(
     ("data", "code", "words"),
     [
-        (b"", FlashFailure.NO_IMAGE, "erased"),
-        (bytes(64 * KIB), FlashFailure.NO_IMAGE, "zeros"),
+        (b"", FlashFailure.NO_IMAGE, "the first 4132 bytes are FF"),
+        (bytes(64 * KIB), FlashFailure.NO_IMAGE, "the first 4132 bytes are 00"),
         (bytes((1, 3, 0xFE, 0xFC)) + bytes(16), FlashFailure.CORRUPT, "1.3"),
         (CALIBRATION + b"\1\3\xfe\xfc", FlashFailure.CORRUPT, "version word"),
         (b"any old text that was left here, and a bit more", FlashFailure.CORRUPT, "version"),

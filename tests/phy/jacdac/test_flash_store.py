@@ -1,7 +1,10 @@
 """Models that a Jacdac host sets, in flash: cut off at each operation, the other engines keep theirs."""
 
+import itertools
+import json
 import random
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 import trio
@@ -10,14 +13,17 @@ from aisrv.xcore.node import open_node
 from flash_server.boot.boot_image import build_boot_image, build_boot_partition
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.partitions import divide
+from flash_server.cli import main
 from flash_server.client.flash_channel import FlashChannel
 from flash_server.errors import FlashError
 from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.server.server import flash_server
 from flash_server.server.service import FlashService
 from phy.jacdac.flash_store import ChipStore
+from tests.support.command_calls import CommandCalls
 from tests.support.cut_flash import BOOT_BYTES, DATA_BYTES, PART, SECTOR, CutStorage, contents, cuts_of, noise
 
+COMMAND = CommandCalls(main)
 BOOT = build_boot_partition(
     BOOT_BYTES, build_boot_image(1, b"factory" * 99), build_boot_image(2, b"new" * 99)
 )
@@ -222,3 +228,17 @@ def test_a_model_whose_length_is_wrong_is_replaced() -> None:
     assert isinstance(contents(bytes(broken), 2)[0].found["model 0"], FlashError)
     found = contents(replaced(bytes(broken), 0, NEW).read(0, PART.size), 2)[0].found
     assert (found["model 0"], found["model 1"], found["parameters 1"]) == (NEW, MODELS[1], PARAMETERS[1])
+
+
+def test_a_chip_of_a_cut_upload_is_shown_as_it_is(tmp_path: Path) -> None:
+    path, seen = tmp_path / "chip", []
+    for state in replaced(chip(image()), 1, NEW).cuts():
+        path.write_bytes(state)
+        where = (str(path), "--boot-size", str(BOOT_BYTES))
+        found = json.loads(COMMAND.done("--json", "inspect", *where))["data"]
+        pending = contents(state, 2)[1]
+        assert (found["image"] is None) == bool(pending)
+        assert (found["journal"] == "change") == bool(pending)
+        assert COMMAND.done("verify", *where).startswith(f"{path}: sound; ")
+        seen.append(found["journal"])
+    assert [kind for kind, _ in itertools.groupby(seen)] == [None, "claim", "change", "claim", None]

@@ -1,8 +1,8 @@
 """The serprog server: programmers such as flashrom reach the flash chip's wire over TCP.
 
-`flashrom -p serprog:ip=HOST:PORT` is such a programmer. It has the bus for as long as it is connected, since
-its commands belong together: a second one is turned away. Source: flashrom, "Serial Flasher Protocol
-Specification - version 1".
+`flashrom -p serprog:ip=HOST:PORT` is such a programmer. It has the bus from its first byte for as long as it
+is connected, since its commands belong together: a second one is turned away. Source: flashrom, "Serial
+Flasher Protocol Specification - version 1".
 """
 
 import logging
@@ -68,6 +68,9 @@ class SerprogServer(StreamServer):
         self._turn = trio.Lock()
 
     async def _serve_peer(self, stream: PeerStream, peer: str) -> None:
+        session = _Session(self.chip, stream)
+        if not await session.begin():
+            return
         with trio.move_on_after(HANDOVER_SECONDS) as handover:
             await self._turn.acquire()
         if handover.cancelled_caught:
@@ -76,7 +79,7 @@ class SerprogServer(StreamServer):
         self._programmer = peer
         try:
             try:
-                await _Session(self.chip, stream).run()
+                await session.run()
             except (SerprogError, PeerError, trio.BrokenResourceError, OSError):
                 await self._read_again()  # what it has written before its connection broke counts
                 raise
@@ -97,6 +100,10 @@ class _Session:
         self._stream = stream
         self._received = bytearray()
         self._clock_hz = chip.clock_hz
+
+    async def begin(self) -> bool:
+        """Wait for the first bytes; False if none come: a browser connects to where a page may lead."""
+        return await self._receive()
 
     async def run(self) -> None:
         """Answer commands until the programmer leaves.

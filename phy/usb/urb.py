@@ -19,6 +19,10 @@ Linux cuts the largest transfer of usbfs, 16 MiB, into 1,024.
 """
 
 
+_JOINED_BYTES: Final = 4096
+"""Pieces of data up to this length are joined to what follows them."""
+
+
 class TransferStatus(enum.Enum):
     """End of a URB; the value is for messages."""
 
@@ -91,14 +95,23 @@ class OutUrb:
         self._received += len(piece)
 
     def keep(self) -> None:
-        """Copy what the firmware has not taken of the pieces that are views: the last ones."""
-        for index in range(len(self._pieces) - 1, -1, -1):
-            piece = self._pieces[index]
-            if not isinstance(piece, memoryview):
-                break
-            self._pieces[index] = bytes(piece[self._offset :] if index == 0 else piece)
-            if index == 0:
-                self._offset = 0
+        """Copy what the firmware has not taken of the pieces that are views: the last ones.
+
+        Small pieces are joined: a host may send its data in any number of them.
+        """
+        pieces = self._pieces
+        first = len(pieces)
+        while first and isinstance(pieces[first - 1], memoryview):
+            first -= 1
+        if first and len(pieces) > first and len(pieces[first - 1]) < _JOINED_BYTES:
+            first -= 1
+        views, pieces[first:] = pieces[first:], []
+        if not views:
+            return
+        if not first:
+            views[0] = views[0][self._offset :]
+            self._offset = 0
+        pieces.append(b"".join(views))
 
     def take(self, limit: int, into: list[bytes]) -> int:
         """Move whole packets to `into`, at most `limit` bytes; return how many bytes that were."""

@@ -417,6 +417,17 @@ async def test_a_second_programmer_is_turned_away(monkeypatch: pytest.MonkeyPatc
         assert await first.ask(b"\0", 1) == ACK
 
 
+async def test_a_connection_that_says_nothing_does_not_hold_the_chip(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A browser connects to where a page may lead, before there is a request."""
+    monkeypatch.setattr(serprog_server, "HANDOVER_SECONDS", 0.02)
+    async with served() as (_, port), await trio.open_tcp_stream("127.0.0.1", port):
+        await wait_all_tasks_blocked()
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            assert await Peer(stream).ask(b"\0", 1) == ACK
+
+
 async def test_a_second_programmer_waits_for_the_first_to_leave() -> None:
     async with served() as (_, port), peer(port) as first, trio.open_nursery() as nursery:
         assert await first.ask(b"\0", 1) == ACK

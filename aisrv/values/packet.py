@@ -170,7 +170,7 @@ class Packet(Struct, metaclass=PacketType, frozen=True):
         cls._wires, cls._constants, cls._rest = {}, {}, None
         fields = []
         for field, wire, is_constant in _wire_annotations(cls):
-            if wire is _REST:
+            if wire == _REST:  # equal, not the same: it may be that of another copy of this module
                 cls._rest = field
                 continue
             cls._wires[field] = wire

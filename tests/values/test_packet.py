@@ -213,3 +213,21 @@ for packet in first, second:
     print(bytes(Framed(7)).hex())
 """
     assert run_python(code).split() == ["6f6b00000007"] * 2
+
+
+def test_a_wire_type_of_another_copy_is_the_same_one() -> None:
+    """Early Pythons 3.11 have one alias for equal types of two copies: that of whoever asked first."""
+    code = """
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+import aisrv.values.packet as first
+spec = spec_from_file_location("second", first.__file__)
+second = sys.modules["second"] = module_from_spec(spec)
+spec.loader.exec_module(second)
+class Framed(second.Packet, byte_order=">", error=ValueError):
+    size: first.U16
+    gap: first.ClassVar[first.Pad1]
+    body: first.Rest = b""
+print(Framed.SIZE, bytes(Framed(7, b"all")).hex(), Framed.from_bytes(b"..-rest").body.decode())
+"""
+    assert run_python(code).split() == ["3", "000700616c6c", "rest"]

@@ -3,6 +3,7 @@
 import gc
 import inspect
 import os
+import signal
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from pathlib import Path
@@ -25,6 +26,9 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 TEST_SECONDS = 60
+
+HANDLERS = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: lambda _number, _frame: None}
+"""For signals that are ignored where the tests run in the background of a script, or under nohup."""
 
 collect_ignore = ["browser"]
 """Folders that only run where they are named: `make test-web` does."""
@@ -62,7 +66,10 @@ def _in_trio(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep the garbage collector from looking through the thousands of tests while they are collected."""
+    """Let programs take signals, and keep the garbage collector out of the thousands of tests."""
+    for number, handler in HANDLERS.items():
+        if signal.getsignal(number) is signal.SIG_IGN:  # programs inherit that, but no handler
+            signal.signal(number, handler)
     if folder := os.environ.get("AISRV_SECONDS"):
         from tests.support import seconds  # with msgspec, which not every interpreter has that runs tests
 

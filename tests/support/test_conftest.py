@@ -54,3 +54,18 @@ def test_processes_tell_of_all_that_one_process_tells(processes: int, tmp_path: 
         ("XFAIL", "test_expected"),
     ]
     assert "2 failed, 2 passed, 2 skipped, 1 xfailed, 3 errors" in done.stdout
+
+
+def test_programs_of_tests_that_run_in_the_background_take_signals(tmp_path: Path) -> None:
+    program = "from signal import *; print(SIG_IGN in (getsignal(SIGINT), getsignal(SIGHUP)))"
+    lines = (
+        "import subprocess, sys",
+        "def test_it():",
+        f"    command = [sys.executable, '-c', {program!r}]",
+        "    assert subprocess.check_output(command) == b'False\\n'",
+    )
+    (tmp_path / "test_this.py").write_text("\n".join(lines))
+    background = ("sh", "-c", 'trap "" INT HUP; exec "$@"', "sh")
+    words = ("-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", tmp_path)
+    done = run_process([*background, sys.executable, *words], cwd=ROOT)
+    assert done.stdout.splitlines()[-1].startswith("1 passed"), done.stdout

@@ -1,6 +1,6 @@
 """Data sets in engine processes beside the bare loop, and many runs on a device beside single ones.
 
-    python -m benchmarks.evaluate
+    python -m benchmarks evaluate
 
 The bare loop sets the input, invokes and gets the output, over rows in memory, in this process. What is
 compared takes turns; times are CPU time of all processes without what starting takes, which a run of two
@@ -28,6 +28,7 @@ from aisrv.evaluate.running.answers import Answers
 from aisrv.evaluate.running.local_run import LocalRun, LocalSettings
 from aisrv.inference.interpreter import create_interpreter
 from aisrv.protocol.engine_kind import EngineKind
+from benchmarks.models_of_others import at_hand
 from benchmarks.rows import Row
 from host_tools.client import AiServer
 from tests.support import mlperf_tiny
@@ -41,24 +42,29 @@ FEW: Final = 2
 
 def run() -> Iterator[Row]:
     """Yield the ratios: above 1 is faster than what it is compared with."""
-    vww = mlperf_tiny.model_bytes("vww_96_int8")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        files = {
-            "vww": (vww, 27_648, 20_000),
-            "digits": (digits.model_bytes(), 64, 1_000_000),
-            "few digits": (digits.model_bytes(), 64, 20_000),
-        }
-        paths = {key: _write(folder, key, *each) for key, each in files.items()}
-        yield from _beside_the_loop("vww on kernels:native", *paths["vww"], "kernels:native")
-        yield from _beside_the_loop("digits on tflite", *paths["few digits"], "tflite")
-        yield from _beside_the_loop("digits on kernels:native", *paths["digits"], "kernels:native")
-        yield from _whole("digits on kernels:native", *paths["digits"], folder)
-        yield _pictures(folder, paths["vww"][0])
-        yield _two_workers("vww on kernels:native", *paths["vww"])
-        yield _two_workers("digits on tflite", *paths["few digits"], "tflite")
-        yield from _many_runs("digits", digits.model_bytes(), 64, folder)
-        yield from _many_runs("vww", vww, 27_648, folder)
+        yield from _digits(Path(name))
+        for model in at_hand(mlperf_tiny, "vww_96_int8").values():
+            yield from _person_detector(Path(name), model)
+
+
+def _digits(folder: Path) -> Iterator[Row]:
+    model = digits.model_bytes()
+    many = _write(folder, "digits", model, 64, 1_000_000)
+    few = _write(folder, "few digits", model, 64, 20_000)
+    yield from _beside_the_loop("digits on tflite", *few, "tflite")
+    yield from _beside_the_loop("digits on kernels:native", *many, "kernels:native")
+    yield from _whole("digits on kernels:native", *many, folder)
+    yield _two_workers("digits on tflite", *few, "tflite")
+    yield from _many_runs("digits", model, 64, folder)
+
+
+def _person_detector(folder: Path, model: bytes) -> Iterator[Row]:
+    paths = _write(folder, "vww", model, 27_648, 20_000)
+    yield from _beside_the_loop("vww on kernels:native", *paths, "kernels:native")
+    yield _pictures(folder, paths[0])
+    yield _two_workers("vww on kernels:native", *paths)
+    yield from _many_runs("vww", model, 27_648, folder)
 
 
 def _write(folder: Path, name: str, model: bytes, row: int, count: int) -> tuple[Path, Path]:

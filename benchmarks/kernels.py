@@ -42,6 +42,7 @@ from aisrv.kernels.network.network import Network as LoadedNetwork
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from benchmarks import mobilenets
+from benchmarks.models_of_others import at_hand
 from benchmarks.rows import Row
 from tests.support import mlperf_tiny, networks, tflite_micro_models
 
@@ -79,13 +80,8 @@ BACKENDS: Final = _backends()
 
 def models() -> Iterator[tuple[str, bytes]]:
     yield "digits", digits.model_bytes()
-    for name in mlperf_tiny.NAMES:
-        path = mlperf_tiny.folder() / f"{name}.tflite"
-        if path.exists():
-            yield name, path.read_bytes()
-    path = tflite_micro_models.folder() / "person_detect.tflite"
-    if path.exists():
-        yield "person_detect", path.read_bytes()
+    yield from at_hand(mlperf_tiny, *mlperf_tiny.NAMES).items()
+    yield from at_hand(tflite_micro_models, "person_detect").items()
     yield "50 MMAC", networks.mmac_network()
     yield LARGE[0], mobilenets.mobilenet_v1()
     yield LARGE[1], mobilenets.mobilenet_v2()

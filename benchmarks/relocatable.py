@@ -29,6 +29,7 @@ from aisrv.model.relocatable.container import Image
 from aisrv.model.relocatable.network import Network
 from aisrv.relocatable.memory import FLASH_BASE
 from aisrv.relocatable.runtime import Handle, LoadMode, Runtime
+from benchmarks.models_of_others import at_hand
 from benchmarks.rows import Row
 from tests.support import mlperf_tiny
 
@@ -40,9 +41,8 @@ Run = Callable[[], object]
 def run() -> Iterator[Row]:
     """Measure the digits and keyword spotting."""
     yield from _model("digits", digits.model_bytes())
-    path = mlperf_tiny.folder() / "kws_ref_model.tflite"
-    if path.exists():
-        yield from _model("kws", path.read_bytes())
+    for model in at_hand(mlperf_tiny, "kws_ref_model").values():
+        yield from _model("kws", model)
 
 
 def _model(name: str, model: bytes) -> Iterator[Row]:

@@ -35,6 +35,7 @@ from aisrv.protocol.engine_kind import EngineKind
 from aisrv.web.cpu_time import CpuTime
 from aisrv.web.hub import GRID, Hub
 from aisrv.web.server import PageServer
+from benchmarks.models_of_others import at_hand
 from benchmarks.rows import Row
 from tests.support import mlperf_tiny
 
@@ -179,12 +180,14 @@ async def _costs() -> list[Row]:
     kind = EngineKind.parse("kernels:native")
     board = Board(engines=(EngineSpec(kind=kind, arena_bytes=ARENA),))
     rows: list[Row] = []
-    vww = mlperf_tiny.model_bytes("vww_96_int8")
+    models = {"digits": digits.model_bytes()}
+    for model in at_hand(mlperf_tiny, "vww_96_int8").values():
+        models["vww"] = model
     async with open_device(board, runner=inline) as device, open_benches({NAME: device}) as benches:
         host = InProcessHost(device.usb)
         await host.plug_in()
         works = _works(host)
-        for name, model in (("digits", digits.model_bytes()), ("vww", vww)):
+        for name, model in models.items():
             await device.load_model(model, command=Command.SET_MODEL_EXT)
             await works["run"]()
             todo = {f"{name} on kernels:native": works["run"]}

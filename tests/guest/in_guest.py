@@ -4,6 +4,7 @@ Reports are lines of JSON, `[name, value]`, on the second serial port.
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -27,6 +28,10 @@ FIRST_STEPS = ("speed", "config:1", "claim", GET_ID, READ, "read:512:200")
 STALL_STEPS = (NO_COMMAND, READ, GET_ID, "clear:1", "clear:0x81", GET_ID, READ)
 LAST_STEPS = ("cancel:512", "reset", GET_ID, READ, "release")
 
+PACKAGES = JOB / "packages"
+sys.path.append(str(PACKAGES))
+os.environ["PYTHONPATH"] = str(PACKAGES)
+PACKAGE = find_spec("spidev")
 SPIDEV = Path("/dev/spidev0.0")
 SPIDEV_PROGRAM = ROOT / "tests/support/spidev_program.py"
 SPIDEV_STEPS = (
@@ -148,7 +153,7 @@ def over_spi() -> None:
     """Host programs on spidev; the same that the preload server is tested with."""
     with spidev_served():
         report("spidev: node", SPIDEV.is_char_device())
-        if find_spec("spidev"):
+        if PACKAGE:
             report_lines("spidev", run(sys.executable, SPIDEV_PROGRAM, "sizes", "settings"))
         report("spidev: client", run(JOB / "spidev_client", *SPIDEV_STEPS).splitlines())
         hanging = subprocess.Popen([JOB / "spidev_client", "message=3tc", "hang"], stdout=subprocess.PIPE)
@@ -163,6 +168,10 @@ def over_spi() -> None:
 
 
 def main() -> None:
+    report("kernel's words", Path("/proc/cmdline").read_text())
+    report("package spidev", PACKAGE and PACKAGE.origin)
+    if not PACKAGE:
+        report("why there is no spidev", (PACKAGES / "why-not").read_text()[-300:])
     with attached("first", signal.SIGINT):
         with Path("/tmp/usbmon").open("wb") as log:
             monitor = subprocess.Popen(["cat", "/sys/kernel/debug/usb/usbmon/0u"], stdout=log)
@@ -180,7 +189,7 @@ def main() -> None:
         report_lines("again", run(*pyusb("again")))
     with attached("third", signal.SIGTERM, "--spidev"):
         report_lines("after a kill", run(*pyusb("again")))
-        if find_spec("spidev"):
+        if PACKAGE:
             script = "import spidev; print(spidev.SpiDev(0, 0).xfer2([0x10] + [0] * 6))"
             report("third: id over SPI", run(sys.executable, "-c", script).strip())
     report("third: spidev gone", wait_until(lambda: not SPIDEV.exists()))

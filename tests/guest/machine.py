@@ -16,6 +16,8 @@ from tests.support.programs import missing
 HERE = Path(__file__).parent
 SBIN = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay", "vhci-hcd", "usbmon", "cuse")
+WORDS = "console=ttyS0 quiet panic=-1 no_timer_check"
+"""For the kernel. Without the last one it panics as it boots on a busy machine, whose ticks come late."""
 DIRECTORIES = ("bin", "modules", "proc", "sys", "dev", "lower", "layer", "system")
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86 and seabios",
@@ -114,7 +116,7 @@ def run_guest(program: Path, job: Path, folder: Path) -> dict[str, Any]:
         *("-nographic", "-no-reboot", "-monitor", "none", "-serial", "stdio", "-serial", f"file:{results}"),
         *("-kernel", str(kernel / f"boot/vmlinuz-{version}")),
         *("-initrd", str(_pack_initramfs(kernel, version, folder))),
-        *("-append", f"console=ttyS0 quiet panic=-1 {environment}"),
+        *("-append", f"{WORDS} {environment}"),
         *("-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"),
     ]
     limit = guest_seconds()

@@ -23,7 +23,7 @@ from aisrv.model import Model, Operator
 from aisrv.model.dtypes import DTYPES
 from aisrv.model.reader import read_model
 from aisrv.protocol.engine_kind import KERNELS, NO_MODEL, EngineKind
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 
 Tensors = Mapping[int, bytes]
 """Bytes of tensors by their index in the model."""
@@ -48,8 +48,8 @@ def run_tflm(data: bytes, inputs: Sequence[bytes]) -> Tensors:
     """Run TensorFlow Lite Micro once. Raises EngineError with its text."""
     try:
         from tflite_micro.python.tflite_micro import runtime
-    except ModuleNotFoundError:
-        raise EngineError(f"tflite-micro is not installed: {install_command('tflm')}") from None
+    except ImportError as error:
+        raise EngineError(import_failure("tflm needs tflite-micro", error, "tflm")) from None
     model = read_model(data)
     try:
         interpreter = runtime.Interpreter.from_bytes(

@@ -20,6 +20,7 @@ from aisrv.attach.preload.server import serve_preload
 from aisrv.attach.preload.trial import PreloadError, PreloadMissingError, forget_trials
 from aisrv.attach.preload.wire import PACKAGE
 from aisrv.attach.usbip.vhci import SYSFS, Vhci, VhciError
+from aisrv.cli.extra_modules import EXTRAS, import_failures
 from aisrv.cli.serving import first_error
 from aisrv.device.device import open_device
 from aisrv.inference.errors import InferenceError
@@ -30,33 +31,12 @@ from aisrv.protocol.engine_kind import PACKAGES, EngineKind, default_kind
 from aisrv.values.extras import install_command
 from aisrv.values.regular_file import read_regular
 
-
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """An extra of the package."""
-
-    modules: tuple[str, ...]
-    use: str
-    """Uses that need it."""
-
-
 RULE_FOLDERS: Final = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
 RULE: Final = (
     f'SUBSYSTEM=="usb", ATTR{{idVendor}}=="{USB_VENDOR_ID:04x}", '
     f'ATTR{{idProduct}}=="{USB_PRODUCT_ID:04x}", TAG+="uaccess"'
 )
 RULE_FILE: Final = "/etc/udev/rules.d/70-aisrv.rules"
-EXTRAS: Final = {
-    "images": Extra(("PIL",), "pictures as inputs and as sensors"),
-    "camera": Extra(("cv2",), "videos and webcams as sensors"),
-    "litert": Extra(("ai_edge_litert",), "--engine litert"),
-    "tflm": Extra(("tflite_micro",), "--engine tflm"),
-    "xcore": Extra(("xmos_ai_tools",), "--engine xcore"),
-    "relocatable": Extra(("elftools", "unicorn"), "models as relocatable code"),
-    "spi": Extra(("spidev",), "aisrv-host --device spi:B.D on hardware"),
-}
-
-
 C_USE: Final = "tasks in C, aisrv firmware"
 C_32_USE: Final = "tasks in C of 32 bits, --bits 32"
 NATIVE_USE: Final = "speed of --engine kernels"
@@ -122,11 +102,13 @@ async def check_engine(kind: EngineKind) -> Finding:
 
 
 def check_extras() -> Iterator[Finding]:
+    """Import what each extra brings, in a process of its own: a package may be there and not work."""
+    reasons = import_failures([module for extra in EXTRAS.values() for module in extra.modules])
     for name, extra in EXTRAS.items():
-        absent = [module for module in extra.modules if find_spec(module) is None]
-        state = State.MISSING if absent else State.WORKS
-        detail = f"no {', '.join(absent)}" if absent else ", ".join(extra.modules)
-        yield Finding(f"extra {name}", state, detail, install_command(name) if absent else None, extra.use)
+        failed = [reasons[module] for module in extra.modules if module in reasons]
+        state = State.MISSING if failed else State.WORKS
+        detail = "; ".join(failed) if failed else ", ".join(extra.modules)
+        yield Finding(f"extra {name}", state, detail, install_command(name) if failed else None, extra.use)
 
 
 def check_compiler() -> Finding:

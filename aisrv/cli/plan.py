@@ -8,7 +8,7 @@ import click
 from msgspec.structs import asdict
 
 from aisrv.terminal.file_types import FILE, NEW_FILE, write_files
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 from aisrv.values.regular_file import read_regular
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ def plan(model: Path, kernels: str, svg: Path | None, png: Path | None, as_json:
         drawings = _drawings(loaded, planned, svg, png)
     except (KernelError, ModelFileError, OSError) as error:
         raise click.ClickException(f"{model}: {error}") from None
-    except ModuleNotFoundError as error:
-        raise click.ClickException(f"{error.name} is not installed: {install_command('images')}") from None
+    except ImportError as error:
+        raise click.ClickException(import_failure("writing pictures needs Pillow", error, "images")) from None
     if drawings:
         write_files(drawings)
     if as_json:

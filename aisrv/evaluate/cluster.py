@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aisrv.evaluate.errors import EvaluateError, ExtraError
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -70,5 +70,5 @@ def check_dask() -> None:
     """Raise ExtraError where Dask is not installed."""
     try:
         import distributed  # noqa: F401 - whether it is there
-    except ImportError:
-        raise ExtraError(f"clusters need Dask: {install_command('fleet')}") from None
+    except ImportError as error:
+        raise ExtraError(import_failure("clusters need Dask", error, "fleet")) from None

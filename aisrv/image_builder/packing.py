@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from aisrv.model.relocatable.container import RAM, ROM, Header, Image, align4, offset
 from aisrv.model.relocatable.errors import BuildError
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -28,8 +28,8 @@ def pack_image(elf: bytes, weights: bytes) -> bytes:
     try:
         from elftools.common.exceptions import ELFError
         from elftools.elf.elffile import ELFFile
-    except ModuleNotFoundError as error:
-        raise BuildError(f"pyelftools is not installed: {install_command('relocatable')}") from error
+    except ImportError as error:
+        raise BuildError(import_failure("packing needs pyelftools", error, "relocatable")) from error
 
     try:
         file = ELFFile(io.BytesIO(elf))

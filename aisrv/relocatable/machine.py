@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aisrv.model.relocatable.container import PAGE, Core
 from aisrv.model.relocatable.errors import ExecutionFault, MachineError
 from aisrv.relocatable.memory import Memory, Span
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 
 if TYPE_CHECKING:
     from unicorn import Uc
@@ -246,6 +246,6 @@ def _unicorn() -> Any:  # noqa: ANN401 - the module is untyped
         import unicorn
         import unicorn.arm_const
         import unicorn.unicorn_const
-    except ModuleNotFoundError as error:
-        raise MachineError(f"unicorn is not installed: {install_command('relocatable')}") from error
+    except ImportError as error:
+        raise MachineError(import_failure("relocatable code needs unicorn", error, "relocatable")) from error
     return unicorn

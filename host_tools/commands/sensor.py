@@ -7,7 +7,7 @@ import click
 
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import NEW_FILE
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 from host_tools.commands.settings import Byte, HostSettings, pass_settings
 from host_tools.errors import TensorError
 
@@ -163,7 +163,7 @@ def _encoded(file: Path, data: bytes, form: "SensorFormat") -> bytes:
     try:
         from PIL import Image
     except ImportError as error:
-        raise TensorError(f"writing pictures needs Pillow: {install_command('images')}") from error
+        raise TensorError(import_failure("writing pictures needs Pillow", error, "images")) from error
     kind, content = Image.registered_extensions()[file.suffix.lower()], io.BytesIO()
     Image.fromarray(picture).save(content, kind)
     return content.getvalue()

@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 from aisrv.values.regular_file import opened_regular
 from host_tools.errors import TensorError
 from host_tools.tensors.tensor_spec import TensorSpec
@@ -53,7 +53,7 @@ def read_image(path: Path, spec: TensorSpec, value_range: str = AUTO, invert: bo
     try:
         from PIL import Image
     except ImportError as error:
-        raise TensorError(f"reading images needs Pillow: {install_command('images')}") from error
+        raise TensorError(import_failure("reading images needs Pillow", error, "images")) from error
     try:
         with warnings.catch_warnings(), opened_regular(path) as file:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the bound below is less

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from aisrv.attach.preload import server as preload_server
 from aisrv.cli import doctor
-from aisrv.cli.doctor import RULE, Extra, Finding, State
+from aisrv.cli.doctor import RULE, Finding, State
+from aisrv.cli.extra_modules import Extra
 from aisrv.firmware.word_size import INSTALL
 from aisrv.inference.process.sandbox_layers import SandboxLayer, sandbox_layers
 from aisrv.protocol.engine_kind import EngineKind, default_kind
@@ -120,12 +121,13 @@ class Absent:
 
 
 EXTRAS_HERE = {"images": Extra(("json", "not_there"), "pictures"), "spi": Extra(("json",), "SPI")}
+WORDS = "not_there: No module named 'not_there'"
 
 
 def test_extras_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "EXTRAS", EXTRAS_HERE)
     assert list(doctor.check_extras()) == [
-        Finding("extra images", State.MISSING, "no not_there", install_command("images"), "pictures"),
+        Finding("extra images", State.MISSING, WORDS, install_command("images"), "pictures"),
         Finding("extra spi", State.WORKS, "json", use="SPI"),
     ]
 

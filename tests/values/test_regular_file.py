@@ -16,6 +16,7 @@ from tests.support.paths import ROOT, product_sources
 OTHERS = {
     "aisrv/digits/__init__.py: files(__name__).joinpath(name).read_bytes": "a file of the package",
     "aisrv/kernels/backends/native/library.py: (FOLDER / name).read_bytes": "a file of the package",
+    "aisrv/values/extras.py: distribution('aisrv').read_text": "pip's record of the package",
     "aisrv/inference/interpreter.py: (Path(aisrv.__file__).parent / _WARM_UP_MODEL).read_bytes": (
         "a file of the package, read in a worker"
     ),

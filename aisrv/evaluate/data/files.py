@@ -11,7 +11,7 @@ from typing import Final
 from aisrv.evaluate.data.data_set import DataSet, listing_digest
 from aisrv.evaluate.data.urls import Url, is_url, list_folder, read_url, size_of, source_of
 from aisrv.evaluate.errors import DataError, ExtraError
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 from aisrv.values.regular_file import read_regular
 from host_tools.tensors.images import SUFFIXES as IMAGES
 
@@ -128,8 +128,9 @@ def read_parquet(path: Path | Url, columns: Mapping[str, str]) -> DataSet:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
-        raise ExtraError(f"{path}: reading Parquet needs pyarrow: {install_command('evaluate')}") from None
+    except ImportError as error:
+        needed = import_failure("reading Parquet needs pyarrow", error, "evaluate")
+        raise ExtraError(f"{path}: {needed}") from None
     names = COLUMNS | dict(columns)
     try:
         # Without its threads, which at the end of a process may abort it.

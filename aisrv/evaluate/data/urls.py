@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from aisrv.evaluate.errors import DataError, ExtraError
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 from aisrv.values.regular_file import LARGEST_FILE
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ def _opened(url: Url) -> "Iterator[tuple[AbstractFileSystem, str]]":
     """Provide the file system of an address and the place in it; its errors are DataError, ExtraError."""
     try:
         import fsspec
-    except ImportError:
-        raise ExtraError(f"{url}: addresses need fsspec: {install_command('fleet')}") from None
+    except ImportError as error:
+        raise ExtraError(f"{url}: {import_failure('addresses need fsspec', error, 'fleet')}") from None
     try:
         files: Any
         place: str

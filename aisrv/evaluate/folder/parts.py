@@ -18,7 +18,7 @@ import numpy.typing as npt
 from aisrv.evaluate.errors import EvaluateError, ExtraError
 from aisrv.evaluate.running.answers import DIGEST_BYTES, Answers
 from aisrv.evaluate.running.times import TimeCounts
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 from aisrv.values.regular_file import read_regular
 from aisrv.values.whole_file import remove_left, write_among_many
 from host_tools.tensors.tensor_spec import TensorSpec
@@ -48,11 +48,9 @@ def check_pyarrow() -> None:
     """Raise ExtraError where pyarrow is not installed."""
     try:
         import pyarrow.parquet  # noqa: F401 - whether it is there
-    except ImportError:
-        install = install_command("evaluate")
-        raise ExtraError(
-            f"parts are tables in Parquet, which need pyarrow: {install}; or --no-parts"
-        ) from None
+    except ImportError as error:
+        needed = import_failure("parts are tables in Parquet, which need pyarrow", error, "evaluate")
+        raise ExtraError(f"{needed}; or --no-parts") from None
 
 
 def part_name(shard: int) -> str:

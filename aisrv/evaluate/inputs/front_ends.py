@@ -28,7 +28,7 @@ from aisrv.model.dtypes import DTYPES
 from aisrv.model.errors import ModelFileError
 from aisrv.model.reader import read_model
 from aisrv.protocol.engine_kind import EngineKind
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 from aisrv.values.regular_file import read_regular
 from host_tools.errors import TensorError
 from host_tools.tensors.tensor_spec import TensorSpec
@@ -146,9 +146,9 @@ class MicroWakeWord:
         """Import the package; ExtraError."""
         try:
             from pymicro_features import MicroFrontend
-        except ImportError:
-            install = install_command("wakewords")
-            raise ExtraError(f"the front end {MICRO_WAKE_WORD} needs pymicro-features: {install}") from None
+        except ImportError as error:
+            needs = f"the front end {MICRO_WAKE_WORD} needs pymicro-features"
+            raise ExtraError(import_failure(needs, error, "wakewords")) from None
         self._new: Final = MicroFrontend
 
     def features(self, samples: Samples, spec: TensorSpec) -> Array:

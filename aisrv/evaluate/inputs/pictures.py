@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from aisrv.evaluate.errors import ExtraError, InputError
 from aisrv.evaluate.inputs.settings import InputSettings, crop_shares
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 from host_tools.tensors.images import LARGEST_PIXELS
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def check_pillow() -> None:
     """Raise ExtraError where Pillow is not installed."""
     try:
         import PIL.Image  # noqa: F401 - whether it is there
-    except ImportError:
-        raise ExtraError(f"reading pictures needs Pillow: {install_command('images')}") from None
+    except ImportError as error:
+        raise ExtraError(import_failure("reading pictures needs Pillow", error, "images")) from None
 
 
 def decoded(data: bytes, settings: InputSettings, shape: tuple[int, int, int]) -> Pixels:

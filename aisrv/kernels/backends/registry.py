@@ -8,7 +8,7 @@ import pkgutil
 from typing import TYPE_CHECKING, Final
 
 from aisrv.kernels.errors import KernelError
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 
 # Names are asked for by those who start no kernel: what a backend needs is imported when one is created.
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def _create(name: str, options: dict[str, int]) -> "KernelBackend":
         backend = pkgutil.resolve_name(place)(**options)
     except ModuleNotFoundError as error:
         extra = EXTRAS.get(error.name or "")
-        advice = f": {install_command(extra)}" if extra else ""
-        raise BackendError(f"the kernel backend {name!r} needs the module {error.name}{advice}") from error
+        needs = f"the kernel backend {name!r} needs the module {error.name}"
+        raise BackendError(import_failure(needs, error, extra) if extra else needs) from error
     except NativeError as error:
         raise BackendError(f"the kernel backend {name!r} does not load: {error}") from error
     # A backend of somebody else may fail to load in any way, and a wrong one must not end the program.

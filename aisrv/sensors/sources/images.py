@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from aisrv.sensors.image.frame import Encoding, SourceError
 from aisrv.sensors.sources.files import open_file
 from aisrv.sensors.sources.numbered import NumberedSource
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 
 if TYPE_CHECKING:
     from aisrv.sensors.image.resample import Bytes
@@ -42,8 +42,8 @@ def read_picture(path: Path) -> "Bytes":
     """
     try:
         from PIL import Image
-    except ImportError:
-        raise SourceError(f"{path}: pictures need Pillow: {install_command('images')}") from None
+    except ImportError as error:
+        raise SourceError(f"{path}: {import_failure('pictures need Pillow', error, 'images')}") from None
     import numpy as np
 
     try:

@@ -15,7 +15,7 @@ import trio
 from aisrv.sensors.image.frame import Encoding, RawFrame, SourceError
 from aisrv.sensors.sources.files import file_size
 from aisrv.sensors.sources.numbered import FixedSizeSource, NumberedSource, checked_frame_size
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 
 if TYPE_CHECKING:
     from aisrv.sensors.image.resample import Bytes
@@ -27,8 +27,8 @@ MOST_FRAMES: Final = 1 << 31
 def _opencv(name: str) -> Any:  # noqa: ANN401 - OpenCV has no types
     try:
         return importlib.import_module("cv2")
-    except ImportError:
-        raise SourceError(f"{name}: video needs OpenCV: {install_command('camera')}") from None
+    except ImportError as error:
+        raise SourceError(f"{name}: {import_failure('video needs OpenCV', error, 'camera')}") from None
 
 
 def _size_of(capture: Any, name: str, size: "Size | None", encoding: Encoding) -> "Size":  # noqa: ANN401

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aisrv.protocol.spi_link import MAX_MESSAGE, LinkTransfer
-from aisrv.values.extras import install_command
+from aisrv.values.extras import import_failure
 from host_tools.errors import (
     BadAddressError,
     DeviceAccessDenied,
@@ -156,10 +156,8 @@ def open_spi(spec: str) -> SpiTransport:
     try:
         import spidev
     except ImportError as error:
-        raise DeviceNotFound(
-            f"SPI needs the package spidev and Linux ({install_command('spi')}); "
-            "spi:B.D@HOST:PORT reaches a virtual device without it"
-        ) from error
+        needed = import_failure("SPI needs Linux and the package spidev", error, "spi")
+        raise DeviceNotFound(f"{needed}; spi:B.D@HOST:PORT reaches a virtual device without it") from error
     with _translated(f"opening /dev/spidev{numbers.group()}"):
         spi = spidev.SpiDev(int(numbers.group(1)), int(numbers.group(2)))
     try:

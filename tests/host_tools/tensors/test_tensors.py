@@ -376,7 +376,7 @@ def test_an_image_of_16_bits(tmp_path: Path) -> None:
 def test_without_pillow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = picture(tmp_path, [[0]])
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(TensorError, match=r"pip install pillow"):
+    with pytest.raises(TensorError, match=r"needs Pillow \(.*PIL.*\): pip install .*\[images\]"):
         read_tensor(path, TWO_BY_TWO)
 
 

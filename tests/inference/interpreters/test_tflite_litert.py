@@ -19,7 +19,7 @@ async def test_without_the_package_the_error_names_the_extra() -> None:
     runner = IsolatedInterpreter(lambda _text: None, EngineKind("litert"))
     with pytest.raises(
         ModelError,
-        match=r"^loading the model: ai-edge-litert is not installed: pip install ai-edge-litert$",
+        match=r"^loading the model: ai-edge-litert is not installed: pip install .*\[litert\]\"$",
     ):
         await runner.load(digits.model_bytes(), ARENA)
     assert runner.pid is None

@@ -171,7 +171,7 @@ def test_the_extension_is_loaded_without_its_package() -> None:
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PathFinder, "find_spec", lambda _name: None)
     with pytest.raises(
-        MissingPackageError, match=r"^tflite-micro is not installed: pip install tflite-micro$"
+        MissingPackageError, match=r"^tflite-micro is not installed: pip install .*\[tflm\]\"$"
     ):
         tflm.import_binding()
 

@@ -19,6 +19,7 @@ from aisrv.inference.process import isolation
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import EngineKind, EngineKindError
+from aisrv.values.extras import install_command
 from tests.support import puppet
 from tests.support.paths import ROOT
 from tests.support.process_resources import count_descriptors, is_alive
@@ -338,7 +339,7 @@ async def test_a_shortage_that_is_printed_is_the_load_result() -> None:
 
 async def test_a_missing_package_names_the_extra() -> None:
     assert await load_error("missing") == (
-        "loading the model: such-a-package is not installed: pip install tflite-micro"
+        f"loading the model: such-a-package is not installed: {install_command('tflm')}"
     )
 
 

@@ -255,7 +255,8 @@ def test_driver_that_refuses_the_settings_is_closed() -> None:
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spidev", None)
-    with pytest.raises(DeviceNotFound, match="needs the package spidev"):
+    told = r"^SPI needs Linux and the package spidev \(.*spidev.*\): pip install .*\[spi\]\"; spi:B.D@HOST"
+    with pytest.raises(DeviceNotFound, match=told):
         open_transport("spi:0.0")
 
 

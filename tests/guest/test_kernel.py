@@ -36,17 +36,10 @@ DESCRIPTORS = (
 
 def install_spidev(folder: Path) -> None:
     """Compile PyPI's package spidev, of which there are no wheels, into a folder; or leave there why not."""
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--target",
-        folder,
-    ]
-    done = subprocess.run([*pip, "spidev"], capture_output=True, text=True, timeout=300, check=False)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*pip, "--target", folder, "spidev"], capture_output=True, text=True, timeout=300, check=False
+    )
     if done.returncode:
         folder.mkdir(exist_ok=True)
         (folder / "why-not").write_text(done.stderr)

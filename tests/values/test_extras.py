@@ -38,7 +38,7 @@ SUFFIXES = {".py", ".md", ".yml", ".toml", ".j2", ".lua", ".txt", ""}
 def extras_of_the_project() -> set[str]:
     """The extras that users install."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return project["optional-dependencies"].keys() - FOR_DEVELOPERS
+    return set(project["optional-dependencies"]) - FOR_DEVELOPERS
 
 
 def pip_record(monkeypatch: pytest.MonkeyPatch, record: object) -> None:
@@ -123,7 +123,7 @@ def named_in(call: ast.AST) -> set[str]:
     if place is None:
         return set()
     argument = call.args[place]  # type: ignore[attr-defined]  # it is a call
-    return {argument.value} if isinstance(argument, ast.Constant) else set()
+    return {str(argument.value)} if isinstance(argument, ast.Constant) else set()
 
 
 def test_messages_name_extras_of_the_project() -> None:

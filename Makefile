@@ -20,7 +20,7 @@ QUICK := $(addprefix tests/,protocol values model terminal xcore engine board ph
 	--ignore=tests/host_tools/test_client_arrays.py \
 	--ignore=tests/phy/usb/taps
 
-.PHONY: demo test test-web quick lint types compiled unit long seconds soak arm package wheels release bench docs pictures predictions reference clean
+.PHONY: demo test test-web quick lint types compiled unit long seconds soak arm package wheels release bench changes docs pictures predictions reference clean
 
 demo: $(VENV)/.ready
 	$(BIN)/aisrv demo
@@ -84,6 +84,10 @@ soak: $(VENV)/.ready-test
 
 bench: $(VENV)/.ready-test
 	$(BIN)/python -m benchmarks
+
+# The section of the changelog that the fragments in docs/changes make.
+changes: $(VENV)/.ready-test
+	@$(BIN)/towncrier build --draft --version Unreleased
 
 docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file .mkdocs.yml

@@ -117,11 +117,11 @@ def test_the_architecture_page_has_the_floors() -> None:
     assert floors == [layer.split(" | ") for layer in contract["layers"]]
 
 
-def test_the_changelog_begins_with_the_version() -> None:
+def test_the_changelog_begins_with_the_version_or_there_are_texts_for_it() -> None:
     headings = re.findall(
         r"^## (\S+) \((\S+)\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert headings[0][0] == __version__
+    assert headings[0][0] == __version__ or list((ROOT / "docs/changes").glob("+*"))
     assert [date for _, date in headings] == sorted((date for _, date in headings), reverse=True)
 
 

@@ -1,6 +1,7 @@
 """`aisrv-flash inspect` and `verify` of a whole chip: slots, partitions, images, what is free."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from flash_server.boot.boot_image import build_boot_image, build_boot_partition
 from flash_server.chip.part import MX25R3235F
 from flash_server.cli import main
 from flash_server.image import DataPartition, EngineImage, Generation
+from flash_server.image.journal import Claim
 from tests.support.command_calls import CommandCalls
 from tests.support.cut_flash import noise
 
@@ -226,3 +228,31 @@ def test_an_image_as_large_as_a_chip_is_an_image(generation: Generation) -> None
     engines = EngineImage(MODEL, PARAMETERS), EngineImage(OTHER)
     Path("chip").write_bytes(DataPartition(engines, generation).build(SIZE, fill=True))
     assert done("inspect", "chip").startswith(f"chip: generation {generation.value}")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_damaged_chip_is_shown_or_refused_in_a_line(seed: int) -> None:
+    """Bytes changed where something reads them: slots, preamble, headers, lengths, journal and settings."""
+    dice = random.Random(seed)
+    claim = bytes(Claim(1, (range(SECTOR, 2 * SECTOR),)))
+    pieces = [
+        (0, FACTORY),
+        (BOOT // 2, UPGRADE),
+        (BOOT, IMAGE),
+        (SIZE - 5 * SECTOR, claim),
+        (SIZE - SECTOR, SETTINGS),
+    ]
+    damaged = []
+    for address, piece in pieces:
+        changed = bytearray(piece)
+        for _ in range(dice.randrange(4)):
+            changed[dice.randrange(min(len(changed), 72))] = dice.choice(
+                (0, 1, 0x7F, 0xFF, dice.randrange(256))
+            )
+        damaged.append((address, changed))
+    write(*damaged)
+    for command in ("inspect", "verify"):
+        told = call(command, "chip")
+        assert told.exception is None or isinstance(told.exception, SystemExit)
+        assert told.exit_code in (0, 1)
+        assert told.stderr.count("\n") <= 1

@@ -4,7 +4,7 @@ import binascii
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 
 import trio
 
@@ -67,7 +67,7 @@ class Contents:
     boots: BootReport
 
 
-@cache
+@lru_cache(maxsize=512)
 def contents(chip: bytes, engines: int) -> tuple[Contents, list[tuple[int, bytes]]]:
     """Start a device on the chip; return what it finds, and the operations of its start."""
     storage = CutStorage(chip)

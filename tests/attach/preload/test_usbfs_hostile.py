@@ -1,9 +1,12 @@
 """Clients of the preload socket that misbehave: torn messages, absurd numbers, calls that make no sense."""
 
 import gc
+import logging
+import os
 import struct
 
 import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
@@ -11,6 +14,8 @@ from trio.testing import wait_all_tasks_blocked
 from aisrv.attach.preload import usbfs_node
 from aisrv.attach.preload.wire import Command, Message, WireError
 from phy.usb.bus import UsbBus
+from tests.support.http_requests import requests
+from tests.support.listeners import end_of
 from tests.support.preloaded_usb import (
     CLAIM,
     CONTROL,
@@ -418,3 +423,23 @@ def test_negative_result_is_a_word() -> None:
 def test_message_of_another_size(size: int) -> None:
     with pytest.raises(WireError, match=f"has 24 bytes, not {size}"):
         Message.from_bytes(bytes(size))
+
+
+async def test_no_http_request_is_a_call(caplog: pytest.LogCaptureFixture) -> None:
+    """To each socket of the emulated system: those of the nodes, and the one of all other files."""
+    async with preloaded(loopback) as server:
+        sockets = [path for path in server.preload.directory.rglob("*") if path.is_socket()]
+        assert len(sockets) > 1
+        for path in sockets:
+            for _, request in requests(80, "token"):
+                try:
+                    stream = await trio.open_unix_socket(os.fspath(path))
+                except OSError:  # one that nobody may open
+                    break
+                async with stream:
+                    await stream.send_all(request)
+                    await stream.send_eof()
+                    assert b"HTTP" not in await end_of(stream)
+        await wait_all_tasks_blocked()
+        await works(server)
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []

@@ -72,7 +72,8 @@ def test_what_a_page_does_not_install_is_not_typed(tmp_path: Path) -> None:
 def test_each_tutorial_is_followed_without_extras(tmp_path: Path) -> None:
     """Those that print lines of pip after the others, each in an environment of its own."""
     (tmp_path / ".ci").mkdir()
-    shutil.copytree(ROOT / "docs/start", tmp_path / "docs/start")
+    for name in ("start", "guides"):
+        shutil.copytree(ROOT / "docs" / name, tmp_path / "docs" / name)
     (tmp_path / ".ci/lines").write_text("#!/bin/sh\necho lines $1\nmkdir -p .venv/bin\ncp python .venv/bin\n")
     (tmp_path / "python").write_text('#!/bin/sh\necho follows "$3"\n')
     for path in (tmp_path / "python", tmp_path / ".ci/lines"):
@@ -80,10 +81,15 @@ def test_each_tutorial_is_followed_without_extras(tmp_path: Path) -> None:
     done = run_process([ROOT / ".ci/follow-tutorials", "sh", tmp_path], check=True)
     pages = {each.name for each in (ROOT / "docs/start").glob("*.md")}
     own = ["evaluate.md", "host-program.md"]
-    assert done.stdout.replace("docs/start/", "").splitlines() == [
-        "lines first-steps.md",
-        *(f"follows {name}" for name in sorted(pages - set(own))),
-        *(line for name in own for line in ("lines first-steps.md", f"lines {name}", f"follows {name}")),
+    first = "lines docs/start/first-steps.md"
+    assert done.stdout.splitlines() == [
+        first,
+        *(f"follows docs/start/{name}" for name in sorted(pages - set(own))),
+        *(
+            line
+            for name in (*(f"docs/start/{name}" for name in own), "docs/guides/relocatable.md")
+            for line in (first, f"lines {name}", f"follows {name}")
+        ),
     ]
 
 

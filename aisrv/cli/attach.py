@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Final, NamedTuple
@@ -23,7 +23,8 @@ from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.trace import TraceOptions, trace_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.options.web import WebOptions, serve_page, web_options
-from aisrv.cli.serving import DeviceSet, run_devices
+from aisrv.cli.serving import DeviceSet, run_devices, with_traps
+from aisrv.device.device import Device
 from aisrv.listeners.start_listening import start_listening
 from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand
@@ -39,6 +40,7 @@ class Plugged(NamedTuple):
 
     devices: list[Attached]
     page: PageAddress | None
+    running: Sequence[Device]
 
     def __str__(self) -> str:
         ports = f"vhci_hcd port {', '.join(str(each.port) for each in self.devices)}"
@@ -72,7 +74,7 @@ async def attach_devices(
             await plugs.enter_async_context(attached(port, FIRST_DEVID + number, vhci))
             for number, port in enumerate(ports.usb)
         ]
-        yield Plugged(plugged, page)
+        yield Plugged(plugged, page, ports.devices)
         nursery.cancel_scope.cancel()
 
 
@@ -101,7 +103,7 @@ async def run_attached(
                 await each.detached.wait()
                 click.echo(f"aisrv: vhci_hcd port {each.port} is detached", err=True)
             ends.cancel_scope.cancel()
-    return code
+        return with_traps(code, plugged.running)
 
 
 @click.command(cls=GroupedCommand)
@@ -127,7 +129,8 @@ def attach(
     """Run a virtual device, or several, and plug it into this machine's kernel until Ctrl-C.
 
     Needs Linux, root and the kernel's module vhci_hcd. One line on standard output says when the device is
-    attached, and to which port; `lsusb` shows it a moment later. Exit code 0 after SIGTERM, 130 after Ctrl-C.
+    attached, and to which port; `lsusb` shows it a moment later. Exit code 0 after SIGTERM, but 1 if a core
+    trapped, 130 after Ctrl-C.
 
     \b
     Examples:

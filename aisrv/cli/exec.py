@@ -22,7 +22,7 @@ from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.trace import TraceOptions
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.options.web import WebOptions, web_options
-from aisrv.cli.serving import DeviceSet, Listening, serve_devices
+from aisrv.cli.serving import DeviceSet, Listening, serve_devices, with_traps
 from aisrv.device.device import Device
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
 from aisrv.terminal.require_linux import require_linux
@@ -69,7 +69,7 @@ async def _exec_served(
             )
         else:
             variables = preload.environment(variables)
-        code = await run_program(argv, variables)
+        code = with_traps(await run_program(argv, variables), service.ports.devices)
         if report is not None:
             report(service.ports.devices)
         nursery.cancel_scope.cancel()
@@ -156,7 +156,7 @@ def exec_(
       aisrv exec --protocol ioserver --model person.tflite -- python io_server_tool.py
 
     Exit code: the program's; 126 if it cannot be executed, 127 if it does not exist, 128 + n if signal n
-    ended it.
+    ended it; 1 in place of 0 if a core of a device trapped.
     """
     start_logging(verbose)
     with one_line_errors():

@@ -27,7 +27,7 @@ from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.options.web import WebOptions
-from aisrv.cli.serving import DeviceSet, Listening, Service, serve_devices, short_pauses
+from aisrv.cli.serving import DeviceSet, Listening, Service, serve_devices, short_pauses, with_traps
 from aisrv.listeners.stream_server import LOOPBACK
 from aisrv.protocol import usbip
 from aisrv.terminal.command_group import INTERRUPTED
@@ -123,7 +123,7 @@ async def run_until_signal(
             ends.start_soon(until_signal)
             if until_eof:
                 ends.start_soon(until_input_ends)
-    return code
+        return with_traps(code, service.ports.devices)
 
 
 def next_commands(service: Service) -> Iterator[str]:
@@ -173,7 +173,8 @@ def run(
     """Run a virtual device, or several, and serve it over USB/IP until Ctrl-C.
 
     One line on standard output says when it is ready, and where. Without --engine, a line on
-    standard error says what runs the models. Exit code 0 after SIGTERM, 130 after Ctrl-C.
+    standard error says what runs the models. Exit code 0 after SIGTERM, but 1 if a core trapped, 130 after
+    Ctrl-C.
 
     \b
     Examples:

@@ -70,6 +70,10 @@ def short_pauses() -> Iterator[None]:
         sys.setswitchinterval(interval)
 
 
+TRAPPED: Final = 1
+"""Exit code of a command on devices where nothing failed but a core of one."""
+
+
 class DeviceSet(Struct, frozen=True):
     """Devices to run: a board for each, the models that all of them load, and the wrappers of their ports."""
 
@@ -243,6 +247,11 @@ async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterato
         finally:
             for number, device in enumerate(running):
                 print_lateness(device, number)
+
+
+def with_traps(code: int, devices: Sequence[Device]) -> int:
+    """Return the exit code of a command on devices: where it is 0 and a core of one trapped, TRAPPED."""
+    return code or TRAPPED * any(device.node.runtime.halted for device in devices)
 
 
 def print_lateness(device: Device, number: int) -> None:

@@ -94,8 +94,8 @@ class CTile:
         self.joins: Final[dict[int, Join]] = {}
         self.ended: Trap | None = None
         """What all cores of the tile meet when the program is gone."""
-        self.status: int | None = None
-        """How the program ended, where it has by itself."""
+        self.code: int | None = None
+        """Exit code of the program where it has ended by itself."""
         self.on_exit: Callable[[], None] | None = None
         """Called where the program has ended by `exit`, before its cores trap for that."""
         self.returned: Final[list[int]] = []
@@ -329,8 +329,8 @@ class CTile:
             self._end(Trap(TrapKind.ECALL, f"the program of tile {self.tile.number} is lost: {error}"))
             return
         if self.ended is None:
-            self.status = error.status
-        if self.on_exit is not None and error.status >= 0:
+            self.code = error.code
+        if self.on_exit is not None and error.code is not None:
             self._is_over = True
             self.on_exit()
         self._is_over = self._is_over or self.process.is_interrupted

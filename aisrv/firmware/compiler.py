@@ -64,7 +64,9 @@ _RUNTIME_CODE: Final = tuple(
     f"--rename-section=.text{part}=runtime_code" for part in ("", ".unlikely", ".hot", ".startup", ".exit")
 )
 """Options of `objcopy` by which a program knows where its own code is, and where the runtime's."""
-LDFLAGS: Final = ("-no-pie", "-Wl,--wrap=main", "-Wl,--wrap=exit", "-Wl,--wrap=_Exit", "-Wl,-z,noexecstack")
+_WRAPPED: Final = ("main", "exit", "_Exit", "_exit", "quick_exit")
+"""Functions in whose place the runtime has its own."""
+LDFLAGS: Final = ("-no-pie", *(f"-Wl,--wrap={name}" for name in _WRAPPED), "-Wl,-z,noexecstack")
 CHECKS: Final = ("-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
 """Checks of the compiler in the user's code, each a trap of its core."""
 MAINS: Final = ("main", "main_tile0", "main_tile1")

@@ -29,7 +29,12 @@ SAYS_REQUESTS: Final = 1
 """Byte of the program on its pipe: its requests are there."""
 SAYS_BUSY: Final = 2
 """Byte of the program on its pipe: at BUSY_REPORT it says where it has been for long, and it goes on."""
+SAYS_EXIT: Final = 3
+"""Byte of the program on its pipe: it ends now, with the code at EXIT_CODE. No other end is an orderly one."""
+EXIT_CODE: Final = 16
 BUSY_REPORT: Final = 64
+LOST_PIPE: Final = 122
+"""Exit code of a program that can't speak to the simulator any more."""
 
 POSTED: Final = 0x8000
 """Set in the verb of a request that is not answered."""
@@ -55,7 +60,7 @@ class Verb(enum.IntEnum):
     RETURN = enum.auto()
     """The function of this core returned, with `a`; nothing is answered."""
     TRAP = enum.auto()
-    """This core broke a rule of kind `a`, at a `Place`; with `b` the whole tile is lost."""
+    """This core broke a rule of kind `a`, at a `Place`; `b` is a `TrapScope`."""
     WHERE = enum.auto()
     """The answer to ASK_WHERE: a `Place`."""
     CATCH_UP = enum.auto()
@@ -207,7 +212,7 @@ class Verb(enum.IntEnum):
     PORT_PREPARE_OUTPUT = enum.auto()
 
 
-_FORMAT: Final = 5
+_FORMAT: Final = 6
 """Changes with the form of records and of the memory."""
 
 
@@ -218,6 +223,17 @@ def version_of(verbs: Iterable[str]) -> int:
 
 VERSION: Final = version_of(Verb.__members__)
 """First word of the memory; a program that was built with another one ends."""
+
+
+class TrapScope(enum.IntEnum):
+    """What a trap of the program is of."""
+
+    CORE = 0
+    """Its core alone."""
+    TILE = 1
+    """All cores: the program's memory can't be trusted any more."""
+    CPU_LIMIT = 2
+    """A core that was halted at the limit of CPU time."""
 
 
 class RecordForm(enum.IntEnum):
@@ -357,6 +373,9 @@ def header() -> str:
         "SHARED_BYTES": SHARED_BYTES,
         "SAYS_REQUESTS": SAYS_REQUESTS,
         "SAYS_BUSY": SAYS_BUSY,
+        "SAYS_EXIT": SAYS_EXIT,
+        "EXIT_CODE": EXIT_CODE,
+        "LOST_PIPE": LOST_PIPE,
         "BUSY_REPORT": BUSY_REPORT,
         "POSTED": POSTED,
         "MOST_POSTED": MOST_POSTED,
@@ -373,6 +392,7 @@ def header() -> str:
         **{f"CONTROL_{control.name}": control.value for control in XscopeControl},
         **{f"COMMAND_{command.name}": command.value for command in Command},
         **{f"TRAP_{kind.name}": kind.value for kind in TrapKind},
+        **{f"TRAP_OF_{scope.name}": scope.value for scope in TrapScope},
     }
     lines = [f"#define {name} {number}" + "u" * (number >= 1 << 31) for name, number in numbers.items()]
     return "\n".join(("/* Made from aisrv/firmware/records.py. */", *lines, _STRUCTURES))

@@ -20,10 +20,13 @@ from msgspec import Struct
 
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.records import (
+    EXIT_CODE,
     HALF_BYTES,
+    LOST_PIPE,
     REQUESTS,
     RESULTS,
     SAYS_BUSY,
+    SAYS_EXIT,
     SAYS_REQUESTS,
     SHARED_BYTES,
     VERSION,
@@ -37,14 +40,30 @@ _HEAD: Final = struct.Struct("<III")
 """The version, and how many bytes of requests and of results there are."""
 
 
+_CODE: Final = struct.Struct("<i")
+_CLOSED: Final = "closed its pipe to the simulator"
+
+
 class ProgramEnded(FirmwareError):
     """The process is gone, by itself or by a signal."""
 
-    def __init__(self, status: int) -> None:
-        how = f"ended with {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"
+    def __init__(self, how: str, code: int | None = None) -> None:
         super().__init__(how)
-        self.status: Final = status
-        """Its exit code; the signal's number, less than 0, where one ended it."""
+        self.code: Final = code
+        """Its exit code: 0 only where it announced that; None where it did not end by itself."""
+
+
+def _end_of(status: int, announced: int | None) -> ProgramEnded:
+    """Return how a program has ended; `status` is its process's, less than 0 for a signal."""
+    if status == LOST_PIPE:
+        return ProgramEnded(_CLOSED)
+    if status < 0:
+        return ProgramEnded(f"was ended by {signal.Signals(-status).name}")
+    if announced is not None and announced & 0xFF == status:
+        return ProgramEnded(f"ended with {announced}", announced)
+    if status:
+        return ProgramEnded(f"ended with {status}", status)
+    return ProgramEnded("ended without `exit`")
 
 
 class ProcessSettings(Struct, frozen=True):
@@ -107,6 +126,7 @@ class TileProcess:
             for descriptor in (memory, theirs, theirs_out):
                 os.close(descriptor)
         self._is_in_group = not given.command
+        self._announced: int | None = None  # the code of the end that it says is to come
         self._poll = select.poll()
         self._poll.register(self._from, select.POLLIN)
         self.is_running = True
@@ -161,8 +181,11 @@ class TileProcess:
 
         Blocks: no time passes while C runs. Raises ProgramEnded, RecordError.
         """
-        while (said := self._read()) == SAYS_BUSY:
-            self.on_busy(BusyReport.from_memory(self._view))
+        while (said := self._read()) in (SAYS_BUSY, SAYS_EXIT):
+            if said == SAYS_EXIT:
+                self._announced = _CODE.unpack_from(self._view, EXIT_CODE)[0]
+            else:
+                self.on_busy(BusyReport.from_memory(self._view))
         if said != SAYS_REQUESTS:
             raise self._ended()
         self.is_running = False
@@ -182,8 +205,22 @@ class TileProcess:
         return said[0] if said else None
 
     def _ended(self) -> ProgramEnded:
+        """Return how the program ended whose pipe has; one that has closed it and runs on is ended."""
         self.is_running = False
-        return ProgramEnded(self._process.wait())
+        if not self._is_in_group:
+            status = self._process.wait()  # the debugger's own
+            return _end_of(status if self._announced is None else self._announced & 0xFF, self._announced)
+        if self._has_memory():
+            self.kill()
+            return ProgramEnded(_CLOSED)
+        return _end_of(self._process.wait(), self._announced)
+
+    def _has_memory(self) -> bool:
+        """Whether the process runs: one that ends gives its memory back before it closes its pipes."""
+        try:
+            return not Path(f"/proc/{self._process.pid}/statm").read_text().startswith("0 ")
+        except OSError:
+            return False
 
     def kill(self) -> None:
         """End it, and what it has started."""

@@ -23,13 +23,12 @@ from aisrv.firmware.compiler import mains
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.host_data import HostData
 from aisrv.firmware.tile_process import ProcessSettings, TileProcess
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.firmware.verbs.cores import CpuLimitTrap
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.probes import Probe
 from aisrv.xcore.resource_classes import PLAIN
 from aisrv.xcore.timed_classes import TIMED
 from aisrv.xcore.trace import Tracer
-from aisrv.xcore.traps import Trap
 
 if TYPE_CHECKING:
     from aisrv.xcore.runtime import OnTrap
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 _PROCESSOR: Final = 36
 """Place of the processor among the fields of a thread's `stat` behind its name: proc(5)."""
 TRAPPED: Final = 1
-"""Exit code of a run in which a core trapped and no program gave one of its own."""
+"""Exit code of a run in which any core trapped and no program gave one of its own."""
 
 
 class RunSettings(Struct, frozen=True):
@@ -51,6 +50,8 @@ class RunSettings(Struct, frozen=True):
     """Whether time is that of this machine; else it passes only while all cores wait."""
     stops_at_trap: bool = False
     """Whether a trap ends the run; else it halts its core alone, as on the chip."""
+    busy_cores_may_halt: bool = False
+    """Whether cores that are halted at the limit of CPU time leave the exit code as it is."""
     takes_chip_time: bool = False
     """Whether verbs take the time that they take on the chip."""
     probes: tuple[Probe, ...] | None = None
@@ -135,7 +136,6 @@ async def _run(
 ) -> int:
     on_trap: OnTrap = "raise" if settings.stops_at_trap else "halt"
     tiles: list[CTile] = []
-    traps: list[Trap] = []
     classes = TIMED if settings.takes_chip_time else PLAIN
     with ExitStack() as stack:
         async with (
@@ -159,12 +159,16 @@ async def _run(
                 tile.host_data = host_data
                 tiles.append(tile)
                 arguments = [ends[number]] if name != "main" else []
-                main = partial(_main, tile, function, name, arguments, traps)
+                main = partial(tile.run, 0, function, name, arguments)
                 node.tiles[number].start(main, name=name)
-    codes = [tile.status for tile in tiles if tile.status is not None]
+    codes = [tile.code for tile in tiles if tile.code is not None]
     codes += [code for tile in tiles for code in tile.returned]
-    code = next((code for code in codes if code > 0), 0)
-    return code & 0xFF if code or not traps else TRAPPED
+    if any(codes):
+        return next(filter(None, codes)) & 0xFF or TRAPPED  # of 256 no system sees more than 0
+    traps = [core.trap for core in node.runtime.halted]
+    if settings.busy_cores_may_halt:
+        traps = [trap for trap in traps if not isinstance(trap, CpuLimitTrap)]
+    return TRAPPED if traps else 0
 
 
 @asynccontextmanager
@@ -172,14 +176,6 @@ async def _cancelled_at_end() -> AsyncIterator[trio.Nursery]:
     async with trio.open_nursery() as nursery:
         yield nursery
         nursery.cancel_scope.cancel()
-
-
-async def _main(tile: CTile, function: int, name: str, arguments: list[ChanEnd], traps: list[Trap]) -> None:
-    try:
-        await tile.run(0, function, name, arguments)
-    except Trap as trap:
-        traps.append(trap)
-        raise
 
 
 def _main_of(program: Path, tile: int) -> tuple[str, int]:

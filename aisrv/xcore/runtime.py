@@ -103,7 +103,8 @@ class Runtime:
         self._tick = 0
         self.has_ended = False
         """Whether nothing runs any more; what is freed from now on needs no care."""
-        self._halted: list[Core] = []
+        self.halted: Final[list[Core]] = []
+        """Cores that a trap or another error stopped, in the order of that."""
         self._watch: DeadlockWatch | None = None
         self._watch_below = 0  # as few cores running, a core that parks is looked at
         self._reported: set[Core] = set()
@@ -331,7 +332,7 @@ class Runtime:
 
     def report(self) -> str:
         """Describe what each core waits for, who could wake it, and which are halted, a line each."""
-        cores = sorted((*self._live, *self._halted), key=lambda core: (core.tile, core.number))
+        cores = sorted((*self._live, *self.halted), key=lambda core: (core.tile, core.number))
         return "\n".join(map(line_of, cores))
 
     def find_deadlock(self) -> CoreDeadlock | None:
@@ -376,7 +377,7 @@ class Runtime:
         """
         cause, trap = trap_of(error)
         core.trap = trap
-        self._halted.append(core)
+        self.halted.append(core)
         if self.tracer is not None:
             self.tracer.core_trapped(core, trap, self.tick_of(core))
         place = f" in {trap.place}" if trap.place else ""

@@ -69,9 +69,18 @@ static volatile sig_atomic_t runs, turns; /* by a result, and all */
 static int cpu_limit, cpu_limit_halts; /* milliseconds; 0 for never */
 static int has_posts;
 
+void __real__exit(int code) __attribute__((noreturn));
 static void die(const char *what) {
     dprintf(2, "tile %u: %s: %s\n", tile, what, strerror(errno));
-    _exit(120);
+    __real__exit(120);
+}
+
+/* Say that the program ends, and how: the simulator takes nothing else for an end that was meant. */
+static void say_exit(int code, void *unused) {
+    const char byte = SAYS_EXIT;
+    (void)unused;
+    memcpy(shared + EXIT_CODE, &code, sizeof code);
+    if (write(pipe_out, &byte, 1) != 1) __real__exit(LOST_PIPE);
 }
 
 unsigned runtime_core(void) { return (unsigned)current; }
@@ -118,7 +127,7 @@ static void *put(uint32_t verb, uint32_t a, uint32_t b, size_t out_bytes, size_t
     size_t padded = (out_bytes + 3) & ~(size_t)3;
     if (request_bytes + sizeof request + padded > HALF_BYTES) {
         dprintf(2, "tile %u: the requests of its cores are larger than %d bytes\n", tile, HALF_BYTES);
-        _exit(121);
+        __real__exit(121);
     }
     char *place = shared + REQUESTS + request_bytes;
     memcpy(place, &request, sizeof request);
@@ -418,7 +427,7 @@ __attribute__((noreturn)) static void leave(void) {
 void runtime_trap(uint32_t kind, const char *text) {
     uint64_t frames[FRAMES];
     size_t count = walk((uintptr_t)__builtin_frame_address(0), &slots[current], frames, 0);
-    put_place(VERB_TRAP, kind, 0, frames, count, text);
+    put_place(VERB_TRAP, kind, TRAP_OF_CORE, frames, count, text);
     leave();
 }
 
@@ -461,7 +470,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     } else {
         snprintf(text, sizeof text, "%s", name_of_signal(number));
     }
-    put_place(VERB_TRAP, kind_of_signal(number), number == SIGABRT, frames, count, text);
+    put_place(VERB_TRAP, kind_of_signal(number), number == SIGABRT ? TRAP_OF_TILE : TRAP_OF_CORE, frames, count, text);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -489,9 +498,9 @@ static void report_busy(const ucontext_t *at) {
     const char byte = SAYS_BUSY;
     memcpy(shared + BUSY_REPORT, head, sizeof head);
     memcpy(shared + BUSY_REPORT + sizeof head, frames, count * sizeof *frames);
-    if (write(pipe_out, &byte, 1) != 1) _exit(0);
+    if (write(pipe_out, &byte, 1) != 1) __real__exit(LOST_PIPE);
     if (!cpu_limit_halts) return;
-    put_place(VERB_TRAP, TRAP_ECALL, 0, frames, count, "no verb within the limit of CPU time");
+    put_place(VERB_TRAP, TRAP_ECALL, TRAP_OF_CPU_LIMIT, frames, count, "no verb within the limit of CPU time");
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -580,12 +589,12 @@ static size_t exchange(void) {
     memcpy(shared + sizeof(uint32_t), words, sizeof words);
     request_bytes = 0;
     fflush(stdout);
-    if (write(pipe_out, &byte, 1) != 1) _exit(0);
+    if (write(pipe_out, &byte, 1) != 1) __real__exit(LOST_PIPE);
     ssize_t got;
     do {
         got = read(pipe_in, &byte, 1);
     } while (got < 0 && errno == EINTR);
-    if (got != 1) _exit(0);
+    if (got != 1) __real__exit(LOST_PIPE);
     memcpy(words, shared + sizeof(uint32_t), sizeof words);
     return words[1];
 }
@@ -642,7 +651,21 @@ void __wrap_exit(int code) {
 void __wrap__Exit(int code) __attribute__((noreturn));
 void __wrap__Exit(int code) {
     fflush(NULL);
-    _exit(code);
+    say_exit(code, NULL);
+    __real__exit(code);
+}
+void __wrap__exit(int code) __attribute__((noreturn));
+void __wrap__exit(int code) {
+    say_exit(code, NULL);
+    __real__exit(code);
+}
+static int quick_code;
+static void say_quick_exit(void) { say_exit(quick_code, NULL); }
+void __wrap_quick_exit(int code) __attribute__((noreturn));
+void __real_quick_exit(int code) __attribute__((noreturn));
+void __wrap_quick_exit(int code) {
+    quick_code = code;
+    __real_quick_exit(code);
 }
 
 /* The program is `runtime_main`, as main is the user's: see `--wrap=main`. */
@@ -667,6 +690,7 @@ int __wrap_main(void) {
         dprintf(2, "tile %u: the simulator speaks version %u and this program %d: build it anew\n", tile, version, VERSION);
         return 2;
     }
+    if (on_exit(say_exit, NULL) || at_quick_exit(say_quick_exit)) die("no handler of its end");
     if (has_prefix) begin_lines_with_core();
     catch_signals();
     serve(); /* which does not return */

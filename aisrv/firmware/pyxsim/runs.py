@@ -44,7 +44,8 @@ def run_under_checkers(
     """Run the program of tile 0 under checkers until it ends, or they end it.
 
     In `device_time` its verbs take the time that they take on the chip. Says on stderr where neither is so
-    within so many seconds of this machine. Raises TestError where a checker fails.
+    within so many seconds of this machine. Raises TestError where a checker fails, the program is lost or
+    ends with another code than 0, or a core traps.
     """
 
     async def bench(node: Node, *, task_status: trio.TaskStatus[None]) -> None:
@@ -54,8 +55,9 @@ def run_under_checkers(
             sys.stderr.write(f"{reason}\n")
         node.stop()
 
-    settings = RunSettings(_PROCESSES, takes_chip_time=device_time)
-    run_whole_programs({0: program}, settings, outside=[bench])
+    settings = RunSettings(_PROCESSES, takes_chip_time=device_time, busy_cores_may_halt=True)
+    if code := run_whole_programs({0: program}, settings, outside=[bench]):
+        raise testers.TestError(f"{program} ended with {code}")
 
 
 def cmake_build(directory: str, bin_child: str = "", env: Mapping[str, object] | None = None) -> None:

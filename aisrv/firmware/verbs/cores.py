@@ -5,12 +5,16 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from aisrv.firmware.code_places import in_lines, lines_of
-from aisrv.firmware.records import CALLBACKS, Place, Request, Verb
+from aisrv.firmware.records import CALLBACKS, Place, Request, TrapScope, Verb
 from aisrv.firmware.verbs.program_tile import DONE, Answer, Handler, ProgramTile
 from aisrv.xcore.traps import Trap, TrapKind
 
 _JOB: Final = struct.Struct("<II60s")
 _KINDS: Final = frozenset(TrapKind)
+
+
+class CpuLimitTrap(Trap):
+    """A core that was halted as it ran for too long without a verb."""
 
 
 def _jobs(tile: ProgramTile, data: bytes) -> Iterator[tuple[int, str]]:
@@ -54,8 +58,9 @@ async def _trap(tile: ProgramTile, request: Request) -> Answer:
     place = Place.from_bytes(request.data)
     lines = lines_of(tile.file, place.frames)
     kind = TrapKind(request.a) if request.a in _KINDS else TrapKind.ECALL
-    trap = Trap(kind, f"{place.text}{in_lines(lines, 'isr ' if request.core >= CALLBACKS else '')}")
-    if request.b:
+    kind_of_trap = CpuLimitTrap if request.b == TrapScope.CPU_LIMIT else Trap
+    trap = kind_of_trap(kind, f"{place.text}{in_lines(lines, 'isr ' if request.core >= CALLBACKS else '')}")
+    if request.b == TrapScope.TILE:
         tile.lose(trap)
     raise trap
 

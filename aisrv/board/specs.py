@@ -307,7 +307,14 @@ class TaskSpec:
     """Whether outputs to other tiles and ports go with the next call that waits; with `false` in one task, no
     task of its tile does that, and a trap names its very line."""
     debugger: tuple[str, ...] = ()
-    """Command that the tile's program runs under, as `["gdb", "-q", "--args"]`; the device waits for it."""
+    """Command that the tile's program runs under, as `["gdb", "-q", "--args"]`; the device waits for it. It
+    reads all files, and no filter of system calls holds it."""
+    reads: tuple[Path, ...] = ()
+    """Folders that the tile's program in C reads, which may read no others. Those of all its tasks count."""
+    writes: tuple[Path, ...] = ()
+    """Folders that the tile's program in C reads and writes. Those of all its tasks count."""
+    network: bool = False
+    """Whether the tile's program in C has the network; one of its tasks suffices."""
 
     @property
     def is_in_c(self) -> bool:

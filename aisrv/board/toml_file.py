@@ -228,6 +228,9 @@ class _Task(Table, frozen=True):
     stack: Size | None = None
     post: bool | None = None
     debugger: tuple[str, ...] | None = None
+    reads: tuple[Path, ...] | None = None
+    writes: tuple[Path, ...] | None = None
+    network: bool | None = None
 
 
 class _Peripheral(Table, frozen=True):

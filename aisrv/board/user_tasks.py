@@ -26,6 +26,8 @@ C_ARGUMENTS: Final = 8
 SANITIZERS: Final = ("address", "undefined")
 C_BITS: Final = (64, 32)
 """Bits of `long`, `size_t` and pointers that a program in C may have."""
+_OF_C: Final = ("reads", "writes", "network")
+"""Keys that nothing would heed in a task in Python."""
 LEAST_STACK: Final = 4096
 MOST_STACK: Final = 1 << 24
 _PART: Final = re.compile(r"(engine|flash) ([0-9]{1,4})|(engine) ([0-9]{1,4}) (changes)", re.ASCII)
@@ -86,6 +88,11 @@ def check_tasks(tasks: Sequence[TaskSpec], engines: int, flashes: int) -> None:
             )
         if spec.is_in_c:
             _check_c(number, spec)
+        elif given := next((key for key in _OF_C if getattr(spec, key)), None):
+            raise BoardError(
+                f"the task {spec.name!r} is in Python, within the device's process: `{given}` is for C",
+                *("tasks", number, given),
+            )
         elif not _FUNCTION.fullmatch(spec.task):
             raise BoardError(
                 f'the task {spec.name!r}: a function is written "module:function", not {spec.task!r}',

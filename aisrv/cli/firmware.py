@@ -20,6 +20,7 @@ from aisrv.terminal.require_linux import require_linux
 if TYPE_CHECKING:
     from aisrv.device.pin_task import PinTask
     from aisrv.firmware.compiler import Program
+    from aisrv.firmware.confinement import Rights
     from aisrv.firmware.tile_process import ProcessSettings
     from aisrv.firmware.whole_program import Outside
     from aisrv.xcore.trace import Tracer
@@ -133,6 +134,33 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class RightsOptions:
+    """What the programs may reach beside the chip."""
+
+    allow_read: Sequence[Path] = option(
+        "--allow-read",
+        multiple=True,
+        type=_FOLDER,
+        default=(".",),
+        show_default="the current folder",
+        metavar="DIR",
+        help="Folder that the programs read; may be repeated.",
+    )
+    allow_write: Sequence[Path] = option(
+        "--allow-write",
+        multiple=True,
+        type=_FOLDER,
+        default=(".",),
+        show_default="the current folder",
+        metavar="DIR",
+        help="Folder that they read and write; may be repeated.",
+    )
+    allow_network: bool = option(
+        "--allow-network", is_flag=True, default=False, help="Let them use the network."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class XscopeOptions:
     """Probes of xscope, and data from the host."""
 
@@ -170,6 +198,7 @@ def firmware() -> None:
 )
 @option_group("compiler", CompilerOptions)
 @option_group("run", RunOptions)
+@option_group("rights", RightsOptions)
 @option_group("probes", XscopeOptions)
 @trace_options
 @verbose_option
@@ -179,6 +208,7 @@ def run(
     pins: Sequence[str],
     compiler: CompilerOptions,
     run: RunOptions,
+    rights: RightsOptions,
     probes: XscopeOptions,
     trace: TraceOptions,
     verbose: int,
@@ -187,7 +217,11 @@ def run(
 
     A program begins with main; or with main_tile0(chanend_t c) and main_tile1(chanend_t c), in the same files
     or with --tile1, which get the ends of a channel between the tiles. The exit code is main's, or that of
-    exit(); 1 where a core trapped or no core can run again, 2 where the sources do not compile.
+    exit(); 1 where a core trapped, a program was lost or no core can run again, 2 where the sources do not
+    compile.
+
+    The programs read and write files below the current folder alone, and have no network, unless options say
+    otherwise. They start no processes and signal none. In --gdb the debugger reads all files.
 
     Functions of --pins run beside the cores; they take `node`, or `tile`, which is tile 0. Their modules are
     beside the first file, or installed.
@@ -202,6 +236,7 @@ def run(
       aisrv firmware run --bits 32 main.c
       aisrv firmware run --no-post main.c
       aisrv firmware run --gdb 0 main.c
+      aisrv firmware run --allow-read recordings --allow-write out main.c
       aisrv firmware run --device-time --trace run.pftrace main.c
       aisrv firmware run --xscope-config config.xscope --xscope probes.vcd main.c
     """
@@ -227,7 +262,7 @@ def run(
         elif "main_tile1" in mains(programs[0]):
             programs[1] = programs[0]
         settings = RunSettings(
-            processes={tile: _process(run, tile) for tile in programs},
+            processes={tile: _process(run, tile, _rights(rights, compiler)) for tile in programs},
             seed=run.seed,
             is_live=run.live,
             stops_at_trap=run.on_trap == "stop",
@@ -276,16 +311,26 @@ def _program(files: Sequence[Path], options: CompilerOptions, macros: Sequence[s
     return Program((unit,), sanitize=tuple(options.sanitize), bits=int(options.bits))
 
 
-def _process(run: RunOptions, tile: int) -> "ProcessSettings":
+def _rights(options: RightsOptions, compiler: CompilerOptions) -> "Rights":
+    from aisrv.firmware.confinement import Rights
+
+    folders = tuple(options.allow_read), tuple(options.allow_write)
+    return Rights(*folders, options.allow_network, has_sanitizer="address" in compiler.sanitize)
+
+
+def _process(run: RunOptions, tile: int, rights: "Rights") -> "ProcessSettings":
     from aisrv.firmware.tile_process import ProcessSettings
 
-    if tile == run.gdb:
-        command = tuple(shlex.split(run.debugger))
-        return ProcessSettings(
-            run.stack, 0, has_prefix=run.prefix, has_posts=not run.no_post, command=command
-        )
-    halts = run.cpu_limit_action == "halt"
-    return ProcessSettings(run.stack, run.cpu_limit, halts, run.prefix, not run.no_post)
+    in_debugger = tile == run.gdb
+    return ProcessSettings(
+        run.stack,
+        0 if in_debugger else run.cpu_limit,
+        run.cpu_limit_action == "halt",
+        run.prefix,
+        not run.no_post,
+        command=tuple(shlex.split(run.debugger)) if in_debugger else (),
+        rights=rights,
+    )
 
 
 @asynccontextmanager

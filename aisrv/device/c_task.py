@@ -1,5 +1,6 @@
 """Tasks of the user's own in C: the programs of a board's tiles, and their functions as tasks."""
 
+import logging
 import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
@@ -13,6 +14,7 @@ from aisrv.board import Board, BoardError, TaskSpec
 from aisrv.board.xscope_file import read_xscope
 from aisrv.firmware.c_tile import CTile
 from aisrv.firmware.compiler import Program, Unit, build
+from aisrv.firmware.confinement import Rights
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.tile_process import ProcessSettings, TileProcess
 from aisrv.xcore.chanend import ChanEnd
@@ -21,6 +23,8 @@ from aisrv.xcore.tile import Tile
 
 if TYPE_CHECKING:
     from phy.usb.firmware_bus import FirmwareBus
+
+logger = logging.getLogger(__name__)
 
 _SAID: Final = 4000
 """Characters of what a failed command printed, its last, that a message has."""
@@ -78,6 +82,7 @@ def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitSta
                 raise BoardError(
                     f"the task {spec.name!r}: {spec.debugger[0]} is not found", "tasks", number, "debugger"
                 )
+            _check_folders(number, spec)
             _make_library(number, spec)
         try:
             file = build(_program_of(list(specs.values()), macros))
@@ -96,9 +101,15 @@ def _settings_of(specs: Sequence[TaskSpec]) -> ProcessSettings:
     stack = max(spec.stack for spec in specs)
     debugger = next((spec.debugger for spec in specs if spec.debugger), ())
     has_posts = all(spec.post for spec in specs)
+    rights = Rights(
+        reads=tuple(dict.fromkeys(folder for spec in specs for folder in spec.reads)),
+        writes=tuple(dict.fromkeys(folder for spec in specs for folder in spec.writes)),
+        network=any(spec.network for spec in specs),
+        has_sanitizer=any("address" in spec.sanitize for spec in specs),
+    )
     if not debugger:
-        return ProcessSettings(stack, has_posts=has_posts)
-    return ProcessSettings(stack, cpu_limit=0, has_posts=has_posts, command=debugger)
+        return ProcessSettings(stack, has_posts=has_posts, rights=rights)
+    return ProcessSettings(stack, cpu_limit=0, has_posts=has_posts, command=debugger, rights=rights)
 
 
 def _program_of(specs: Sequence[TaskSpec], macros: Sequence[str]) -> Program:
@@ -109,10 +120,18 @@ def _program_of(specs: Sequence[TaskSpec], macros: Sequence[str]) -> Program:
     return Program(tuple(units), functions, tuple(sanitizers), tuple(libraries), specs[0].bits)
 
 
+def _check_folders(number: int, spec: TaskSpec) -> None:
+    """Raise BoardError where what a task may read or write is no folder."""
+    for key, folders in (("reads", spec.reads), ("writes", spec.writes)):
+        if missing := next((folder for folder in folders if not folder.is_dir()), None):
+            raise BoardError(f"the task {spec.name!r}: {missing} is no folder", "tasks", number, key)
+
+
 def _make_library(number: int, spec: TaskSpec) -> None:
     """Run the command that makes the library of a task. Raises BoardError with what it prints."""
     if not spec.command:
         return
+    logger.warning("the task %r: its command, %s, runs with all rights of yours", spec.name, spec.command[0])
     try:
         done = subprocess.run(spec.command, cwd=spec.folder, capture_output=True, text=True, check=False)
     except OSError as error:

@@ -46,6 +46,8 @@ RUNTIME: Final = (
     "xud_device.c",
 )
 
+_LAUNCHER: Final = "launch.c"
+
 CFLAGS: Final = (
     "-include",
     "limits.h",
@@ -220,6 +222,21 @@ def runtime(compiler: str, functions: Sequence[str] = (), bits: int = 64) -> lis
             _run(_binutils("objcopy"), *_RUNTIME_CODE, str(work / output.name))
             _keep(work / output.name, output)
     return list(map(str, objects))
+
+
+def launcher() -> Path:
+    """Compile what starts the programs of tiles with no more than their rights, or find it where it is.
+
+    Raises FirmwareError.
+    """
+    source = HERE / _LAUNCHER
+    kept = cache() / f"launch-{hashlib.sha256(read_regular(source)).hexdigest()[:32]}" / "launch"
+    if not os.access(kept, os.X_OK):
+        with tempfile.TemporaryDirectory(prefix="aisrv-firmware-") as folder:
+            made = Path(folder, "launch")
+            _run(find_compiler(), "-O2", "-o", str(made), str(source))
+            _keep(made, kept)
+    return kept
 
 
 @contextmanager

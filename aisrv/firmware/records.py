@@ -30,7 +30,8 @@ SAYS_REQUESTS: Final = 1
 SAYS_BUSY: Final = 2
 """Byte of the program on its pipe: at BUSY_REPORT it says where it has been for long, and it goes on."""
 SAYS_EXIT: Final = 3
-"""Byte of the program on its pipe: it ends now, with the code at EXIT_CODE. No other end is an orderly one."""
+"""Byte of the program on its pipe: it ends now, with the code at EXIT_CODE. No other end is an orderly one.
+"""
 EXIT_CODE: Final = 16
 BUSY_REPORT: Final = 64
 LOST_PIPE: Final = 122

@@ -4,13 +4,15 @@ A process of its own, as tiles share no memory: what its C destroys is its own, 
 work as on any program. Source: "Firmware in C on the substrate", section The design.
 """
 
+import fcntl
+import logging
 import mmap
 import os
 import select
 import signal
 import struct
-import subprocess
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -18,6 +20,15 @@ from typing import Final, Self
 import trio
 from msgspec import Struct
 
+from aisrv.firmware.confined_process import start_confined
+from aisrv.firmware.confinement import (
+    ALL,
+    IN_A_DEBUGGER,
+    WITHOUT_LEAKS,
+    Confinement,
+    Rights,
+    warn_of_missing_layers,
+)
 from aisrv.firmware.errors import FirmwareError
 from aisrv.firmware.records import (
     EXIT_CODE,
@@ -33,6 +44,8 @@ from aisrv.firmware.records import (
     BusyReport,
     RecordError,
 )
+
+logger = logging.getLogger(__name__)
 
 _TURN_SECONDS: Final = 0.004
 """How long a live device waits for a tile before it lets its other tasks run."""
@@ -63,7 +76,7 @@ def _end_of(status: int, announced: int | None) -> ProgramEnded:
         return ProgramEnded(f"ended with {announced}", announced)
     if status:
         return ProgramEnded(f"ended with {status}", status)
-    return ProgramEnded("ended without `exit`")
+    return ProgramEnded("ended without calling exit")
 
 
 class ProcessSettings(Struct, frozen=True):
@@ -83,6 +96,28 @@ class ProcessSettings(Struct, frozen=True):
     """Ticks that the C library takes for `exit`, while other cores run on."""
     command: tuple[str, ...] = ()
     """Begins the command that starts the program, as a debugger's."""
+    rights: Rights = Rights()
+    """What the program may reach beside the chip."""
+
+
+def _confinement(program: Path, tile: int, settings: ProcessSettings) -> Confinement:
+    """Return what holds a program; says so where that is less than elsewhere."""
+    warn_of_missing_layers()
+    layers = ALL
+    if settings.command:
+        layers = IN_A_DEBUGGER
+        logger.warning(
+            "tile %d: %s traces its program and reads all files: the layers against that are off",
+            *(tile, settings.command[0]),
+        )
+    return Confinement(layers, program, settings.rights, settings.stack_bytes)
+
+
+def _environment(rights: Rights) -> dict[str, str]:
+    if not rights.has_sanitizer:
+        return dict(os.environ)
+    given = os.environ.get("ASAN_OPTIONS", "")
+    return {**os.environ, "ASAN_OPTIONS": f"{WITHOUT_LEAKS}:{given}"}
 
 
 class TileProcess:
@@ -92,8 +127,10 @@ class TileProcess:
         """Start it; it waits for its first results."""
         given = settings or ProcessSettings()
         self.program: Final = program
-        memory = os.memfd_create(f"tile {tile}")
+        memory = os.memfd_create(f"tile {tile}", os.MFD_ALLOW_SEALING)
         os.ftruncate(memory, SHARED_BYTES)
+        # A program that made it shorter would end the simulator, too.
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._memory = mmap.mmap(memory, SHARED_BYTES)
         self._view = memoryview(self._memory)
         theirs, self._to = os.pipe()
@@ -112,16 +149,17 @@ class TileProcess:
         )
         _HEAD.pack_into(self._memory, 0, VERSION, 0, 0)
         try:
-            self._process = subprocess.Popen(
+            self._process = start_confined(
+                _confinement(program, tile, given),
                 [*given.command, str(program)],
-                env={**os.environ, "AISRV_TILE": ",".join(map(str, tile_settings))},
-                pass_fds=(memory, theirs, theirs_out),
-                process_group=None if given.command else 0,
+                env={**_environment(given.rights), "AISRV_TILE": ",".join(map(str, tile_settings))},
+                files=(memory, theirs, theirs_out),
+                is_in_group=not given.command,
             )
-        except OSError as error:
+        except FirmwareError:
             os.close(self._to)
             os.close(self._from)
-            raise FirmwareError(f"{error.filename or program}: {error.strerror}") from None
+            raise
         finally:
             for descriptor in (memory, theirs, theirs_out):
                 os.close(descriptor)
@@ -213,6 +251,9 @@ class TileProcess:
         if self._has_memory():
             self.kill()
             return ProgramEnded(_CLOSED)
+        if self._process.returncode is None:
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+            self.kill()  # what it has started
         return _end_of(self._process.wait(), self._announced)
 
     def _has_memory(self) -> bool:
@@ -224,11 +265,11 @@ class TileProcess:
 
     def kill(self) -> None:
         """End it, and what it has started."""
-        if self._process.poll() is None:
+        if self._process.returncode is None:  # until then its group's number is taken
             if self._is_in_group:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            else:
-                self._process.kill()
+                with suppress(ProcessLookupError):  # it has left the group
+                    os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
             self._process.wait()
 
     def close(self) -> None:

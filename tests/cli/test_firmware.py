@@ -1,5 +1,6 @@
 """`aisrv firmware`: whole programs by their exit codes, what they print, and the headers."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from aisrv.board.user_tasks import C_BITS
 from aisrv.cli.firmware import headers, run
 from aisrv.cli.main import main
 from aisrv.firmware.word_size import word_size_options
+from aisrv.inference.process.sandbox_layers import landlock_version, why_no_seccomp
 from tests.support.amounts import amount
 from tests.support.c_programs import kept_programs, need_32_bits, need_compiler
 from tests.support.paths import ROOT
-from tests.support.programs import AISRV, run_process
+from tests.support.programs import AISRV, missing, run_process
 
 __all__ = ["kept_programs"]
 pytestmark = pytest.mark.usefixtures("kept_programs")
@@ -194,6 +196,86 @@ int main(void) {
     assert done.returncode != 0
     assert "heap-buffer-overflow" in done.stderr
     assert "main.c:9" in done.stderr
+
+
+def test_a_program_with_a_sanitizer_keeps_the_code_of_exit(tmp_path: Path) -> None:
+    """Nothing looks for leaks, which another process would have to trace it for."""
+    text = "#include <stdlib.h>\nint main(void) { exit(malloc(4) != NULL ? 3 : 4); }"
+    assert (
+        run_process([*AISRV, "firmware", "run", "--sanitize", "address", source(tmp_path, text)]).returncode
+        == 3
+    )
+
+
+COPIES = """
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+int main(void) {
+    FILE *from = fopen(getenv("AISRV_FROM"), "r"), *to = fopen(getenv("AISRV_TO"), "w");
+    int has_written = to != NULL && fputs("x", to) >= 0, has_network = socket(AF_INET, SOCK_STREAM, 0) >= 0;
+    return (from != NULL) + 2 * has_written + 4 * has_network;
+}
+"""
+READ, WROTE, NETWORK = 1, 2, 4
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ((), 0),
+        (("--allow-read", "ELSEWHERE"), READ),
+        (("--allow-write", "ELSEWHERE"), READ | WROTE),
+        (("--allow-network",), NETWORK),
+        (("--allow-read", ".", "--allow-read", "ELSEWHERE", "--allow-network"), READ | NETWORK),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
+)
+def test_a_program_has_the_folders_and_the_network_that_it_is_given(
+    tmp_path: Path, words: tuple[str, ...], code: int
+) -> None:
+    if landlock_version() < 1 or why_no_seccomp():
+        missing("this machine has no Landlock or no seccomp")
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    for folder in (here, elsewhere):
+        folder.mkdir()
+    file = source(elsewhere, "what is read", "file")
+    variables = {**os.environ, "AISRV_FROM": file, "AISRV_TO": str(elsewhere / "new")}
+    given = [str(elsewhere) if word == "ELSEWHERE" else word for word in words]
+    done = run_process([*AISRV, "firmware", "run", *given, source(here, COPIES)], cwd=here, env=variables)
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "to", "code"),
+    [
+        ((), "new", READ | WROTE),
+        (("--allow-write", "out"), "new", READ),
+        (("--allow-read", "out", "--allow-write", "out"), "out/new", WROTE),
+    ],
+)
+def test_without_options_a_program_has_the_current_folder(
+    tmp_path: Path, words: tuple[str, ...], to: str, code: int
+) -> None:
+    """An option takes its place."""
+    if landlock_version() < 1:
+        missing("this machine has no Landlock")
+    (tmp_path / "out").mkdir()
+    source(tmp_path, "what is read", "file")
+    variables = {**os.environ, "AISRV_FROM": "file", "AISRV_TO": to}
+    done = run_process(
+        [*AISRV, "firmware", "run", *words, source(tmp_path, COPIES)], cwd=tmp_path, env=variables
+    )
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_a_debugger_says_what_does_not_hold(tmp_path: Path) -> None:
+    main_c = source(tmp_path, "int main(void) { return 0; }")
+    done = run_process([*AISRV, "firmware", "run", "--gdb", "0", "--debugger", "env LC_ALL=C", main_c])
+    told = "tile 0: env traces its program and reads all files: the layers against that are off"
+    assert done.returncode == 0
+    assert done.stderr.rstrip().endswith(told)
 
 
 def test_a_debugger_stops_in_a_task_and_shows_its_arguments(tmp_path: Path) -> None:

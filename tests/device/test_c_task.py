@@ -14,12 +14,14 @@ from aisrv.board import Board, BoardError, EngineSpec, TaskSpec
 from aisrv.board.toml_file import read_board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
+from aisrv.inference.process.sandbox_layers import landlock_version, why_no_seccomp
 from aisrv.xcore.core import Core
 from aisrv.xcore.probes import Probe, ProbeEvent, Value
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap
 from tests.support.c_programs import BITS, kept_programs, need_32_bits, need_compiler
 from tests.support.paths import ROOT
+from tests.support.programs import missing
 from tests.support.simulation import sole_error
 
 __all__ = ["kept_programs"]
@@ -203,6 +205,9 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
             stack = "128K"
             post = false
             debugger = ["gdb", "--args"]
+            reads = ["data"]
+            writes = ["out", "log"]
+            network = true
             [[tasks]]
             name = "lamps"
             task = "a:b"
@@ -215,6 +220,8 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
     assert (spec.debugger, spec.post) == (("gdb", "--args"), False)
     assert (spec.c_function, spec.arguments, spec.stack) == ("run", ("leds", 5), 128 * 1024)
     assert spec.bits == 32
+    assert (spec.reads, spec.writes) == ((tmp_path / "data",), (tmp_path / "out", tmp_path / "log"))
+    assert spec.network
     assert (spec.defines, spec.include, spec.sanitize) == (
         {"DEBUG": 1, "NAME": "x"},
         (tmp_path / "api",),
@@ -237,7 +244,9 @@ build/libblink.a: blink.c
 """
 
 
-async def test_a_library_is_made_and_linked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_a_library_is_made_and_linked(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     for program in ("make", "ar", "gcc"):
         need_compiler(program)
     (tmp_path / "board.toml").write_text(dedent(LIBRARY))
@@ -246,6 +255,8 @@ async def test_a_library_is_made_and_linked(tmp_path: Path, capfd: pytest.Captur
         (tmp_path / "blink.c").write_text(f'#include <stdio.h>\nvoid blink(void) {{ puts("{answer}"); }}')
         await run(*read_board(tmp_path / "board.toml").tasks)
         assert capfd.readouterr().out == f"{answer}\n"
+    told = "the task 'blink': its command, make, runs with all rights of yours"
+    assert [record.getMessage() for record in caplog.records] == [told, told]
 
 
 @pytest.mark.parametrize(
@@ -300,6 +311,65 @@ async def test_where_a_task_waits_for_its_outputs_a_trap_names_their_line(tmp_pa
     with pytest.raises(ExceptionGroup) as failed:
         await run(in_c(tmp_path, text), other)
     assert str(sole_error(failed.value, Trap)).endswith("is not enabled, in task at task.c:6")
+
+
+TRIES = """
+    #include <sys/socket.h>
+    #include <unistd.h>
+    void task(void) {
+        printf("%d", fopen("FOLDER/data/file", "r") != NULL);
+        printf("%d", fopen("FOLDER/data/file", "r+") != NULL);
+        printf("%d", fopen("FOLDER/out/new", "w") != NULL);
+        printf("%d", fopen("FOLDER/board.c", "r") != NULL);
+        printf("%d\\n", socket(AF_INET, SOCK_STREAM, 0) >= 0);
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("rights", "others", "could"),
+    [
+        ((), (), "00000"),
+        (("reads",), (), "10000"),
+        (("writes",), (), "00100"),
+        (("reads", "writes", "network"), (), "10101"),
+        ((), ("reads", "network"), "10001"),
+    ],
+)
+async def test_tasks_of_a_tile_have_what_the_board_gives_them(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    rights: tuple[str, ...],
+    others: tuple[str, ...],
+    could: str,
+) -> None:
+    if landlock_version() < 3 or why_no_seccomp():
+        missing("this machine has no Landlock or no seccomp")
+    for name in ("data", "out"):
+        (tmp_path / name).mkdir()
+    for name in ("data/file", "board.c"):
+        (tmp_path / name).write_text("x")
+    given: dict[str, Any] = {"reads": (tmp_path / "data",), "writes": (tmp_path / "out",), "network": True}
+    other = in_c(tmp_path, "void other(void) {}", "other", **{name: given[name] for name in others})
+    task = in_c(tmp_path, TRIES.replace("FOLDER", str(tmp_path)), **{name: given[name] for name in rights})
+    await run(task, other)
+    assert capfd.readouterr().out == f"{could}\n"
+
+
+@pytest.mark.parametrize("key", ["reads", "writes"])
+async def test_a_folder_that_a_task_is_given_is_there(tmp_path: Path, key: str) -> None:
+    folders: Any = (tmp_path / "none",)
+    task = in_c(tmp_path, "void task(void) {}", **{key: folders})
+    with pytest.raises(BoardError, match=r"the task 'task': .*none is no folder$"):
+        await run(task)
+
+
+@pytest.mark.parametrize("key", ["reads", "writes", "network"])
+def test_a_task_in_python_is_given_nothing(tmp_path: Path, key: str) -> None:
+    """It runs in the device's process, where no layer would keep it from the rest."""
+    value: Any = True if key == "network" else (tmp_path,)
+    with pytest.raises(BoardError, match=f"is in Python, within the device's process: `{key}` is for C$"):
+        Board(tasks=(TaskSpec("task", "module:function", **{key: value}),))
 
 
 CONFIG = """<xSCOPEconfig ioMode="basic" enabled="true">

@@ -112,13 +112,13 @@ def _command(folder: Path, *options: str) -> Started:
     return start_process([sys.executable, "-m", "aisrv", *arguments])
 
 
-def test_run_logs_the_trap_and_goes_on(tmp_path: Path) -> None:
+def test_run_logs_the_trap_and_goes_on_and_ends_with_1(tmp_path: Path) -> None:
     with _command(tmp_path) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("aisrv: ready at usbip:127.0.0.1:")
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate()
-    assert process.returncode == 0
+    assert process.returncode == 1
     assert "(faulty) trapped at tick" in errors
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aisrv.firmware.whole_program import RunSettings
+from aisrv.firmware.whole_program import TRAPPED, RunSettings
 from tests.firmware.verbs.test_ports import drives
 from tests.support.c_programs import CASE, COMPILERS, one_of, run_c
 
@@ -275,7 +275,7 @@ def test_a_fault_of_a_callback_halts_its_core_and_names_what_it_interrupted(
     fault: str,
 ) -> None:
     monkeypatch.setenv(CASE, str(list(FAULTS).index(fault)))
-    assert run_c(tmp_path, HEAD + FAULT.replace("FAULT", one_of(FAULTS))) == 0
+    assert run_c(tmp_path, HEAD + FAULT.replace("FAULT", one_of(FAULTS))) == TRAPPED
     assert capfd.readouterr().out == "main goes on\n"
     inner = "isr in inner at program.c:8, called by on_word at program.c:12"
     expected = f"{FAULTS[fault]}, {inner}, which interrupted wait_here at program.c:15"
@@ -341,7 +341,7 @@ def test_an_interrupt_of_a_callback_that_has_unmasked_them_traps(
     device_time: bool,
 ) -> None:
     text = NESTED.replace("BODY", body)
-    assert run_c(tmp_path, HEAD + text, RunSettings(takes_chip_time=device_time)) == 0
+    assert run_c(tmp_path, HEAD + text, RunSettings(takes_chip_time=device_time)) == TRAPPED
     assert capfd.readouterr().out == "main goes on\n"
     assert (
         f"ECALL (8): {report}, which has unmasked interrupts: the way back to what that interrupted is lost, "

@@ -34,7 +34,7 @@ def test_a_program_that_ends_says_how(tmp_path: Path) -> None:
         process.give([start(0, 0, 0, [])])
         with pytest.raises(ProgramEnded, match=r"^ended with 9$") as ended:
             process.take()
-        assert ended.value.status == 9
+        assert ended.value.code == 9
 
 
 def test_a_program_that_is_gone_takes_nothing(tmp_path: Path) -> None:

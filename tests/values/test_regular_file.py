@@ -32,6 +32,7 @@ OTHERS = {
     "aisrv/web/server.py: path.read_bytes": "files of the package",
     "aisrv/cli/wireshark.py: DISSECTOR.read_bytes": "a file of the package",
     "aisrv/inference/process/sandbox_layers.py: Path('/proc/self/uid_map').read_text": "the kernel's",
+    "aisrv/firmware/tile_process.py: Path(f'/proc/{self._process.pid}/statm').read_text": "the kernel's",
     "aisrv/attach/usbip/vhci.py: path.read_text": "the kernel's, in sysfs",
     "host_tools/transports/spi/transport.py: BUFSIZ_FILE.read_text": "the kernel's, in sysfs",
     "host_tools/standins/spidev.py: open(BUFSIZ_FILE)": "the kernel's, in sysfs, in programs of others",

@@ -9,13 +9,16 @@ from types import ModuleType
 from typing import Final, Protocol
 
 import trio
+from msgspec import structs
 
+from aisrv.firmware.confinement import Rights
 from aisrv.firmware.pyxsim import testers
 from aisrv.firmware.pyxsim.bench import Bench, Checker
 from aisrv.firmware.pyxsim.sim_thread import SimThread, Xsi
 from aisrv.firmware.tile_process import ProcessSettings
 from aisrv.firmware.toolchain import write_toolchain
 from aisrv.firmware.whole_program import RunSettings, run_whole_programs
+from aisrv.values.regular_file import read_regular
 from aisrv.xcore.node import Node
 
 UNITS: Final = {"ps": 10_000, "fs": 10_000_000}
@@ -29,7 +32,8 @@ EXIT_TICKS: Final = 1_000
 instructions of the C library, of a core among eight."""
 _PROCESS: Final = ProcessSettings(cpu_limit=0.05, cpu_limit_halts=True, exit_ticks=EXIT_TICKS)
 """Cores that only burn instructions, as tests have them to load a tile, halt soon: code takes no time."""
-_PROCESSES: Final = dict.fromkeys(range(2), _PROCESS)
+_SANITIZER: Final = b"__asan_init"
+"""In a program that AddressSanitizer watches."""
 
 
 def run_under_checkers(
@@ -43,9 +47,10 @@ def run_under_checkers(
 ) -> None:
     """Run the program of tile 0 under checkers until it ends, or they end it.
 
-    In `device_time` its verbs take the time that they take on the chip. Says on stderr where neither is so
-    within so many seconds of this machine. Raises TestError where a checker fails, the program is lost or
-    ends with another code than 0, or a core traps.
+    It reads and writes files below the current folder alone. In `device_time` its verbs take the time that
+    they take on the chip. Says on stderr where neither is so within so many seconds of this machine.
+    Raises TestError where a checker fails, the program is lost or ends with another code than 0, or a core
+    traps.
     """
 
     async def bench(node: Node, *, task_status: trio.TaskStatus[None]) -> None:
@@ -55,7 +60,9 @@ def run_under_checkers(
             sys.stderr.write(f"{reason}\n")
         node.stop()
 
-    settings = RunSettings(_PROCESSES, takes_chip_time=device_time, busy_cores_may_halt=True)
+    rights = Rights((Path(),), (Path(),), has_sanitizer=_SANITIZER in read_regular(program))
+    processes = {0: structs.replace(_PROCESS, rights=rights)}
+    settings = RunSettings(processes, takes_chip_time=device_time, busy_cores_may_halt=True)
     if code := run_whole_programs({0: program}, settings, outside=[bench]):
         raise testers.TestError(f"{program} ended with {code}")
 

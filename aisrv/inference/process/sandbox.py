@@ -130,14 +130,26 @@ def _drop_privileges() -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0)  # which a change of the user clears
 
 
+def file_rights(version: int) -> int:
+    """Return all rights on files that a version of Landlock knows, from 1."""
+    return (1 << _FILE_RIGHTS[min(version, len(_FILE_RIGHTS)) - 1]) - 1
+
+
+def landlock_attributes(version: int, *, network: bool = False, scopes: bool = True) -> bytes:
+    """Return what a ruleset of Landlock denies unless a rule allows it: all that the version knows.
+
+    With `network` TCP ports stay free; without `scopes` signals and abstract sockets do.
+    """
+    ports = 0b11 if version >= 4 and not network else 0
+    scoped = 0b11 if version >= 6 and scopes else 0
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    return struct.pack("<3Q", file_rights(version), ports, scoped)[:size]
+
+
 def _restrict_files(version: int, folder: Path | None) -> None:
     """Deny all files, TCP ports, abstract sockets and signals to others, but for writing into `folder`."""
-    rights = (1 << _FILE_RIGHTS[min(version, len(_FILE_RIGHTS)) - 1]) - 1
-    network = 0b11 if version >= 4 else 0
-    scopes = 0b11 if version >= 6 else 0
-    attributes = struct.pack("<3Q", rights, network, scopes)[
-        : 8 if version < 4 else 16 if version < 6 else 24
-    ]
+    rights = file_rights(version)
+    attributes = landlock_attributes(version)
     rules = _system_call("Landlock", _LANDLOCK_CREATE, attributes, len(attributes), 0)
     try:
         if folder is not None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import trio
 
@@ -166,7 +166,7 @@ def _describe() -> Iterator[SandboxLayer]:
         yield SandboxLayer("Landlock", True, f"version {version}: {', '.join(filter(None, covers))}, ptrace")
     else:
         yield SandboxLayer("Landlock", False, "the kernel has none")
-    reason = _why_no_seccomp()
+    reason = why_no_seccomp()
     detail = reason or "all but the system calls that interpreters need"
     yield SandboxLayer("seccomp", not reason, detail)
 
@@ -182,20 +182,20 @@ def _can_drop_privileges() -> bool:
     return any(first <= NOBODY < first + count for first, _, count in ranges)
 
 
-def _why_no_seccomp() -> str:
-    """Return why there is no filter; empty if there is one."""
+def why_no_seccomp() -> str:
+    """Return why there is no filter on this machine; empty if there is one."""
     number = _SECCOMP.get(os.uname().machine)
     if number is None:
         return f"not made for {os.uname().machine}"
     refuse = ctypes.c_uint32(0x50000)
     if ctypes.CDLL(None).syscall(number, _SECCOMP_GET_ACTION_AVAIL, 0, ctypes.byref(refuse)):
         return "the kernel has none"
-    found = _import()
+    found = seccomp_binding()
     return found if isinstance(found, str) else ""
 
 
 @cache
-def _import() -> ModuleType | str:
+def seccomp_binding() -> ModuleType | str:
     """Import the binding of libseccomp, or return why it is missing."""
     try:
         import pyseccomp
@@ -212,9 +212,9 @@ def _program(writing: bool, *, emulator: bool) -> bytes:
 
     That for an emulator allows executable memory, and threads of the same process.
     """
-    if _why_no_seccomp():
+    if why_no_seccomp():
         return b""
-    seccomp = _import()
+    seccomp = seccomp_binding()
     assert not isinstance(seccomp, str)  # noqa: S101 - seen above
     rules = seccomp.SyscallFilter(seccomp.ERRNO(1))
     for name in (*ALLOWED, *(WRITING if writing else ())):
@@ -236,6 +236,11 @@ def _program(writing: bool, *, emulator: bool) -> bytes:
     for request in _ioctl_requests() if writing else ():
         rules.add_rule(seccomp.ALLOW, "ioctl", seccomp.Arg(1, seccomp.EQ, request))
     rules.add_rule(seccomp.ALLOW, "tgkill", seccomp.Arg(2, seccomp.EQ, _SIGABRT))
+    return exported(rules)
+
+
+def exported(rules: Any) -> bytes:  # noqa: ANN401 - the binding has no types
+    """Return a filter of the binding's in the kernel's instructions."""
     with tempfile.TemporaryFile() as file:
         rules.export_bpf(file)
         file.seek(0)

@@ -42,8 +42,8 @@ LOST = {
     f"{CLOSE}; pause()": CLOSED,
     f'{CLOSE}; while (open("/dev/null", O_RDWR) < 99) {{}} delay_ticks(1)': CLOSED,
     "shutdown_reads(); delay_ticks(1)": CLOSED,
-    "syscall(SYS_exit_group, 0)": "ended without `exit`",
-    "syscall(SYS_exit, 0)": "ended without `exit`",
+    "syscall(SYS_exit_group, 0)": "ended without calling exit",
+    "syscall(SYS_exit, 0)": "ended without calling exit",
     "kill(getpid(), SIGTERM)": "was ended by SIGTERM",
     "kill(getpid(), SIGKILL)": "was ended by SIGKILL",
     "atexit(dies); exit(0)": "was ended by SIGKILL",
@@ -59,7 +59,8 @@ PROGRAM = """
     static void leaves(int code, void *unused) { (void)unused; _exit(code == 9 ? 0 : 1); }
     static void dies(void) { kill(getpid(), SIGKILL); }
     static void shutdown_reads(void) {
-        for (int each = 3; each < 100; each++) if ((fcntl(each, F_GETFL) & O_ACCMODE) == O_RDONLY) close(each);
+        for (int each = 3; each < 100; each++)
+            if ((fcntl(each, F_GETFL) & O_ACCMODE) == O_RDONLY) close(each);
     }
     int main(void) {
         delay_ticks(1);
@@ -153,9 +154,7 @@ def test_the_command_says_that_a_pipe_was_closed(tmp_path: Path) -> None:
     assert done.stderr.rstrip().endswith(f"the program of tile 0 {CLOSED}; the core is halted")
 
 
-@pytest.mark.parametrize(
-    ("commands", "code"), [("-ex run", 6), ("-ex 'print 1'", TRAPPED)]
-)
+@pytest.mark.parametrize(("commands", "code"), [("-ex run", 6), ("-ex 'print 1'", TRAPPED)])
 def test_in_a_debugger_the_program_announces_its_end_too(tmp_path: Path, commands: str, code: int) -> None:
     gdb = need_compiler("gdb")
     words = ("--gdb", "0", "--debugger", f"{gdb} -q -nx --batch {commands} --args")
@@ -173,6 +172,8 @@ name = "task"
 c = ["task.c"]
 tile = 1
 """
+
+
 @pytest.mark.parametrize(
     ("task", "told"),
     [

@@ -7,7 +7,6 @@ this user's. Source: "The sandbox of inference workers".
 
 import logging
 import os
-import resource
 import struct
 from collections.abc import Iterator
 from enum import IntFlag
@@ -124,6 +123,8 @@ class Confinement(Struct, frozen=True):
         return b"".join((head, *limits, *rules, calls))
 
     def _limits(self) -> Iterator[tuple[int, int]]:
+        import resource  # not on Windows, where no program of a tile runs
+
         if ProgramLayers.LIMITS in self.layers:
             yield resource.RLIMIT_NOFILE, DESCRIPTORS
             yield resource.RLIMIT_MEMLOCK, 0

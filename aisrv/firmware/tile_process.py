@@ -4,7 +4,6 @@ A process of its own, as tiles share no memory: what its C destroys is its own, 
 work as on any program. Source: "Firmware in C on the substrate", section The design.
 """
 
-import fcntl
 import logging
 import mmap
 import os
@@ -125,6 +124,8 @@ class TileProcess:
 
     def __init__(self, program: Path, tile: int, settings: ProcessSettings | None = None) -> None:
         """Start it; it waits for its first results."""
+        import fcntl  # not on Windows, where no program of a tile runs
+
         given = settings or ProcessSettings()
         self.program: Final = program
         memory = os.memfd_create(f"tile {tile}", os.MFD_ALLOW_SEALING)

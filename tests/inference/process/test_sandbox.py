@@ -155,7 +155,7 @@ def test_layers_are_told() -> None:
 
 def test_missing_library_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     reason = "libseccomp is missing: install libseccomp2"
-    monkeypatch.setattr(sandbox_layers, "_import", lambda: reason)
+    monkeypatch.setattr(sandbox_layers, "seccomp_binding", lambda: reason)
     assert f"no seccomp ({reason})" in sandbox_line()
 
 

@@ -21,6 +21,7 @@ from aisrv.cli.options.evaluate import (
 from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.file_types import FILE, write_files
 from aisrv.terminal.option_group import GroupedCommand, option_group
+from aisrv.values.printable import printable
 
 if TYPE_CHECKING:
     from aisrv.evaluate.cluster import ClusterSettings
@@ -70,11 +71,11 @@ def evaluate(
     DATA is a folder with a folder for each class; a table .csv or .parquet of files and labels; an archive
     .npz with x and y; an IDX file, as of MNIST; the address of one of these, as s3://bucket/photos; or
     digits, the 397 test images that aisrv brings, or digits:all. All is kept in a folder with a report: to
-    run again runs what is missing.
+    run again runs what is missing or damaged.
 
-    Exit codes: 0; 1 a bound is not met, or a device gave other bytes; 2 wrong usage, data, or another plan;
-    3 no device, engine or cluster; 4 time-out; 5 more examples failed than allowed; 130 after Ctrl-C, with
-    the figures of what is there.
+    Exit codes: 0; 1 a bound is not met, a device gave other bytes, or --verify found something; 2 wrong
+    usage, data, or another plan; 3 no device, engine or cluster; 4 time-out; 5 more examples failed than
+    allowed; 130 after Ctrl-C, with the figures of what is there.
 
     \b
     Examples:
@@ -216,6 +217,8 @@ def _folder(plan: dict[str, Any]) -> Path:
 
 
 def _write_report(folder: Path, outcome: "Outcome") -> None:
+    """Write what is to be looked at, and anew the list of all files, which is the last of them."""
+    from aisrv.evaluate.folder.runs import write_run_list
     from aisrv.evaluate.report import to_html, wrong_pictures
     from aisrv.values.whole_file import write_whole
 
@@ -224,7 +227,11 @@ def _write_report(folder: Path, outcome: "Outcome") -> None:
         (folder / "wrong").mkdir(exist_ok=True)
     for index, picture in pictures.items():
         write_whole(folder / "wrong" / f"{index}.png", [picture])
+    for path in (folder / "wrong").glob("[0-9]*.png"):  # of an earlier run, which had not all examples
+        if path.name not in {f"{index}.png" for index in pictures}:
+            path.unlink()
     write_whole(folder / "report.html", [to_html(outcome, pictures).encode()])
+    write_run_list(folder)
 
 
 class Progress:
@@ -290,13 +297,17 @@ def _show(request: "Request", picture: Path | None) -> None:
 
 def _verify(folder: Path) -> None:
     from aisrv.evaluate.folder.runs import verify
+    from aisrv.evaluate.sweep.folder import is_sweep, verify_sweep
 
-    problems = verify(folder)
+    problems = verify_sweep(folder) if is_sweep(folder) else verify(folder)
     for problem in problems:
-        click.echo(problem, err=True)
+        click.echo(printable(problem), err=True)
     if problems:
         raise SystemExit(NOT_MET)
-    click.echo(f"{folder}: each example is there once, and all parts are as listed")
+    if is_sweep(folder):
+        click.echo(f"{folder}: all files are as they were written")
+    else:
+        click.echo(f"{folder}: each example is there once, and all files are as they were written")
 
 
 def _compare(one: Path, other: Path, *, as_json: bool) -> None:

@@ -85,8 +85,9 @@ def sweep(file: Path, html: Path | None, as_json: bool, processes: int | None, o
         raise _SweepFailed(f"{name}{error.strerror or error}", USAGE) from None
     finally:
         Progress.clear()
-    if out is not None:
+    if out is not None and folder is not None:
         _keep(result, out)
+        folder.write_list()
     _show(result, html, as_json=as_json)
     if result.interrupted:
         click.echo("interrupted: this is what was done until then", err=True)

@@ -1,6 +1,7 @@
 """An evaluation from its request to its result: the data, the run, the figures, the folder."""
 
 import asyncio
+import logging
 import os
 import platform
 from collections.abc import Callable
@@ -20,12 +21,13 @@ from aisrv.evaluate.figures import (
     Figures,
     Task,
     figures_of,
-    part_classes,
     real_values,
 )
-from aisrv.evaluate.folder.parts import PartRows, Parts, check_pyarrow
+from aisrv.evaluate.folder.part_format import PartFormat, PartRows, check_pyarrow
+from aisrv.evaluate.folder.parts import Parts, describe_refused
 from aisrv.evaluate.folder.plan import make_plan, open_folder
 from aisrv.evaluate.folder.result import make_result, result_bytes
+from aisrv.evaluate.folder.runs import RESULT_FILE, write_run_list
 from aisrv.evaluate.request import ENGINE, Loaded, Request, load
 from aisrv.evaluate.running.answers import Answers
 from aisrv.evaluate.running.device_run import (
@@ -40,12 +42,14 @@ from aisrv.evaluate.running.devices_run import DevicesRun
 from aisrv.evaluate.running.local_run import LocalRun, LocalSettings
 from aisrv.inference.packages import missing_package
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.values.printable import printable
 from aisrv.values.regular_file import read_regular
 from aisrv.values.whole_file import write_whole
 from host_tools.errors import HostError
 
 DEVICE: Final = "device"
-RESULT_FILE: Final = "result.json"
+
+_log = logging.getLogger(__name__)
 
 OnProgress = Callable[[int, int, int | None], None]
 """Called as examples are done: how many, of how many, and how many are wrong; None without classes."""
@@ -93,8 +97,7 @@ def evaluate(
     if request.folder is not None:
         open_folder(request.folder, plan)
         if request.parts:
-            parts = Parts(request.folder, loaded.outputs, files=bool(loaded.data.files))
-            parts.read(answers)
+            parts = _open_parts(request.folder, request, loaded, answers)
     interrupted = run(request, loaded, answers, parts, on_progress)
     if parts is not None:
         parts.remove_left()
@@ -115,15 +118,28 @@ def evaluate(
         answers,
         figures,
         loaded.labels,
+        loaded.outputs,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         cpu=cpu_name(),
-        parts=parts.listed() if parts is not None else (),
+        parts=parts.listed(answers) if parts is not None else (),
         against=against,
         check=check,
     )
     if request.folder is not None:
         write_whole(request.folder / RESULT_FILE, [result_bytes(result)])
+        write_run_list(request.folder)
     return Outcome(loaded, plan, answers, figures, result, interrupted)
+
+
+def _open_parts(folder: Path, request: Request, loaded: Loaded, answers: Answers) -> Parts:
+    """Take the answers of the parts that a folder has. That others are made again is said once."""
+    form = PartFormat(loaded.outputs, request.task.task, bool(loaded.data.files))
+    parts = Parts(folder, form)
+    parts.make_folders()
+    refused = parts.read(answers, loaded.labels)
+    if refused:
+        _log.warning("%s", printable(describe_refused(refused)))
+    return parts
 
 
 def _first_inputs(loaded: Loaded) -> Callable[[npt.NDArray[np.intp]], npt.NDArray[np.float64]]:
@@ -253,8 +269,7 @@ class _Watch:
     def _rows(self, shard: int) -> PartRows:
         first, end = self._answers.bounds(shard)
         part = self._answers.part(shard)
-        predicted = part_classes(self._task, part, self._loaded.outputs)
-        return PartRows(first, part, self._loaded.labels[first:end], predicted)
+        return PartRows(first, part, self._loaded.labels[first:end])
 
 
 def check_on_device(request: Request, loaded: Loaded, answers: Answers) -> dict[str, Any]:

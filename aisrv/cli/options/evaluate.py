@@ -206,7 +206,9 @@ class FolderOptions:
     """Runs that are there."""
 
     verify: Path | None = option(
-        "--verify", type=_RUN, help="Check a run's folder: each example once, all parts as listed."
+        "--verify",
+        type=_RUN,
+        help="Check the folder of a run or a sweep: each example once, all files as written.",
     )
     compare: tuple[Path, Path] | None = option(
         "--compare", type=_RUN, nargs=2, metavar="A B", help="Compare the results of two runs."

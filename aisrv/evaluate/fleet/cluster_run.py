@@ -21,15 +21,17 @@ from typing import Final
 from distributed import Client, KilledWorker
 
 from aisrv.evaluate.cluster import ClusterError, ClusterSettings
-from aisrv.evaluate.figures import part_classes
 from aisrv.evaluate.fleet.job import write_job
 from aisrv.evaluate.fleet.pieces import Pieces
 from aisrv.evaluate.fleet.tasks import Done, run_one_by_one, run_piece, run_shard
-from aisrv.evaluate.folder.parts import PARTS, PartRows, Parts, part_name
+from aisrv.evaluate.folder.hashes import disown, hash_path
+from aisrv.evaluate.folder.part_format import PartError, PartRows
+from aisrv.evaluate.folder.parts import Parts, describe_refused
 from aisrv.evaluate.folder.plan import plan_hash, read_plan
 from aisrv.evaluate.request import Loaded, Request
 from aisrv.evaluate.running.answers import Answers
 from aisrv.listeners.failures import first_cause
+from aisrv.values.printable import printable
 
 AHEAD: Final = 1000
 """Shards that are submitted before the first of them is done."""
@@ -171,11 +173,17 @@ class ClusterRun:
     def _missing(self) -> list[int]:
         """Take the parts that are there, and return the shards without one."""
         missing = [shard for shard in range(self._answers.shards) if not self._answers.is_complete(shard)]
-        there = set(os.listdir(self._folder / PARTS))  # noqa: PTH208 - of thousands of parts
+        there, refused = self._parts.names(), []
         for shard in missing:
-            if part_name(shard) in there:
-                self._take(shard)
-        return [shard for shard in missing if part_name(shard) not in there]
+            if hash_path(self._parts.path(shard)).name in there:  # which is written last
+                try:
+                    self._take(shard)
+                except PartError as error:
+                    disown(self._parts.path(shard))
+                    refused.append(error)
+        if refused:
+            _log.warning("%s", printable(describe_refused(refused)))
+        return [shard for shard in missing if not self._answers.is_complete(shard)]
 
     async def _serve(self, client: Client) -> bool:
         """Run what is missing with one scheduler; return False where it is lost. EvaluateError, OSError."""
@@ -272,27 +280,30 @@ class ClusterRun:
         self._pieces.read(shard, first, answers)
         if not answers.done.all():
             raise ClusterError(f"{self._folder}: pieces of part {shard} are missing: run again")
-        predicted = part_classes(self._request.task.task, answers, self._loaded.outputs)
-        rows = PartRows(first, answers, self._loaded.labels[first:end], predicted)
+        rows = PartRows(first, answers, self._loaded.labels[first:end])
         self._parts.write(shard, rows, platform.node())
         self._pieces.remove(shard)
 
     async def _see(self, shard: int) -> None:
-        """Take a part that a worker has written, as soon as it is seen here."""
-        for pause in SIGHT_PAUSES:
-            if self._parts.path(shard).exists():
-                break
-            await asyncio.sleep(pause)
-            os.listdir(self._folder / PARTS)  # noqa: PTH208 - which has a network's file system look again
-        else:
-            raise ClusterError(
-                f"{self._parts.path(shard)} is not there, though a worker wrote it: "
-                "the folder must be on a file system that all workers share"
-            )
-        self._take(shard)
+        """Take a part that a worker has written, as soon as it is seen here; PartError, ClusterError."""
+        for pause in (*SIGHT_PAUSES, None):
+            try:
+                self._take(shard)
+            except PartError:
+                if pause is None and self._parts.path(shard).exists():
+                    raise
+            else:
+                return
+            if pause is not None:
+                await asyncio.sleep(pause)
+                self._parts.names()  # which has a network's file system look again
+        raise ClusterError(
+            f"{self._parts.path(shard)} is not there, though a worker wrote it: "
+            "the folder must be on a file system that all workers share"
+        )
 
     def _take(self, shard: int) -> None:
-        self._parts.read_part(self._answers, shard)
+        self._parts.read_part(self._answers, shard, self._loaded.labels)
         self._on_shard(*self._answers.bounds(shard))
 
     async def _watch_workers(self, client: Client) -> None:

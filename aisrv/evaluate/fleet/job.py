@@ -2,12 +2,13 @@
 
 `fleet/job.json` has the settings, `fleet/model.tflite` the model, and `fleet/examples.parquet` the label of
 each example, and its path if it is a file; in groups of rows as large as a shard, so that a worker reads the
-rows of its own alone.
+rows of its own alone. The settings have the hashes of all that a worker reads.
 """
 
+import hashlib
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +22,18 @@ from aisrv.evaluate.data.opening import DIGITS, open_data
 from aisrv.evaluate.data.urls import is_url, source_of
 from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.figures import Task
-from aisrv.evaluate.folder.plan import ModelFile, input_values, plan_difference, read_plan, versions
+from aisrv.evaluate.folder.hashes import HashError
+from aisrv.evaluate.folder.part_format import FOREIGN, PartFormat, first_line
+from aisrv.evaluate.folder.plan import (
+    PLAN_FILE,
+    ModelFile,
+    input_values,
+    plan_difference,
+    plan_hash,
+    read_plan,
+    versions,
+)
+from aisrv.evaluate.folder.sealed import seal, unseal
 from aisrv.evaluate.inputs.preparation import Preparation
 from aisrv.evaluate.inputs.settings import FRONT_ENDS, InputSettings
 from aisrv.evaluate.request import Loaded, Request, in_order, read_model_file
@@ -62,11 +74,16 @@ class Job(msgspec.Struct, frozen=True):
     seconds: float
     shard: int
     examples: int
+    plan: str
+    """Hash of the run's plan."""
+    listed: list[str]
+    """Hash of the labels, and the paths, of each shard's examples."""
 
 
 def write_job(folder: Path, request: Request, loaded: Loaded) -> None:
     """Put what workers need into a run's folder; OSError. `loaded` is the request's model and data."""
     has_paths = bool(loaded.data.files) and not isinstance(loaded.data.files[0], bytes)
+    columns = _columns(loaded, has_paths=has_paths)
     job = Job(
         loaded.file.name,
         request.data if request.data in DIGITS else _from_anywhere(request.data),
@@ -81,12 +98,17 @@ def write_job(folder: Path, request: Request, loaded: Loaded) -> None:
         request.seconds,
         request.shard,
         len(loaded.data),
+        plan_hash(read_plan(folder)),
+        [
+            _digest(columns.values(), first, min(first + request.shard, len(loaded.data)))
+            for first in range(0, len(loaded.data), request.shard)
+        ],
     )
     place = folder / FOLDER
     place.mkdir(exist_ok=True)
     write_whole(place / MODEL_FILE, [loaded.file.data])
-    write_whole(place / EXAMPLES_FILE, [_examples(loaded, request.shard, has_paths=has_paths)])
-    write_whole(place / JOB_FILE, [msgspec.json.format(msgspec.json.encode(job))])
+    write_whole(place / EXAMPLES_FILE, [_table_bytes(columns, request.shard)])
+    write_whole(place / JOB_FILE, [seal(msgspec.to_builtins(job))])
 
 
 def _with_whole_path(settings: InputSettings) -> InputSettings:
@@ -101,16 +123,33 @@ def _from_anywhere(name: str | Path) -> str:
     return str(name) if is_url(str(name)) else os.path.abspath(name)  # noqa: PTH100 - links stay
 
 
-def _examples(loaded: Loaded, shard: int, *, has_paths: bool) -> bytes:
+def _columns(loaded: Loaded, *, has_paths: bool) -> dict[str, "pa.Array"]:
+    """Return what is listed of all examples, by the names of the columns."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    columns: dict[str, Any] = {"label": pa.array(loaded.labels)}
+    columns = {"label": pa.array(loaded.labels)}
     if has_paths:
         paths = (os.fsencode(_from_anywhere(os.fsdecode(each))) for each in loaded.data.files)
         columns["path"] = pa.array(paths, pa.binary())
+    return columns
+
+
+def _digest(columns: "Iterable[pa.Array]", first: int, end: int) -> str:
+    """Return the hash of what columns list of the examples from `first` up to `end`."""
+    found = hashlib.sha256()
+    for column in columns:
+        for value in column[first:end].to_pylist():
+            text = value if isinstance(value, bytes) else repr(value).encode()
+            found.update(b"%d %s\n" % (len(text), text))
+    return found.hexdigest()
+
+
+def _table_bytes(columns: "Mapping[str, pa.Array]", shard: int) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     content = io.BytesIO()
-    pq.write_table(pa.table(columns), content, compression="zstd", row_group_size=shard)
+    pq.write_table(pa.table(dict(columns)), content, compression="zstd", row_group_size=shard)
     return content.getvalue()
 
 
@@ -138,6 +177,11 @@ class Work:
         return sum(spec.nbytes for spec in self.outputs)
 
     @property
+    def form(self) -> PartFormat:
+        """Format of the parts."""
+        return PartFormat(self.outputs, self.job.task, self.has_files)
+
+    @property
     def has_files(self) -> bool:
         """Whether examples are files, of which digests are kept."""
         return self.data is None or bool(self.data.files)
@@ -149,15 +193,17 @@ class Work:
         """
         if self.data is not None:
             return _rows_of(self.data, first, end)
-        paths = [source_of(os.fsdecode(each)) for each in self._listed("path", first, end).to_pylist()]
+        listed = self._listed(first, end)["path"].to_pylist()
+        paths = [source_of(os.fsdecode(each)) for each in listed]
         return DataSet(self.job.data, "folder", [""] * len(paths), "", files=paths)
 
     def labels(self, first: int, end: int) -> npt.NDArray[Any]:
         """Return the labels of the same examples, from `first` up to `end`; EvaluateError, OSError."""
-        found: npt.NDArray[Any] = self._listed("label", first, end).to_numpy()
+        found: npt.NDArray[Any] = self._listed(first, end)["label"].to_numpy()
         return found
 
-    def _listed(self, column: str, first: int, end: int) -> "pa.ChunkedArray":
+    def _listed(self, first: int, end: int) -> "pa.Table":
+        """Return what is listed of examples of one shard, all of which is as it was written."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -165,10 +211,14 @@ class Work:
         shard, place = divmod(first, self.job.shard)
         try:
             with opened_regular(path, ANY_SIZE) as file:
-                table = pq.ParquetFile(file).read_row_group(shard, [column], use_threads=False)
-        except pa.ArrowException as error:
-            raise JobError(f"{path}: {error}") from None
-        return table[column].slice(place, end - first)
+                table = pq.ParquetFile(file).read_row_group(shard, use_threads=False)
+            columns = [column.combine_chunks() for column in table.columns]
+            whole = _digest(columns, 0, len(table)) == self.job.listed[shard]
+        except (pa.ArrowException, *FOREIGN) as error:
+            raise JobError(f"{path}: {first_line(error)}") from None
+        if not whole:
+            raise JobError(f"{path} is not as it was written: run again")
+        return table.slice(place, end - first)
 
 
 def read_work(folder: Path) -> Work:
@@ -179,7 +229,12 @@ def read_work(folder: Path) -> Work:
     """
     plan = read_plan(folder)
     place = folder / FOLDER
-    job = msgspec.json.decode(read_regular(place / JOB_FILE), type=Job)
+    try:
+        job = msgspec.convert(unseal(read_regular(place / JOB_FILE)), Job)
+    except (HashError, msgspec.ValidationError) as error:
+        raise JobError(f"{place / JOB_FILE}: {error}: run again") from None
+    if plan_hash(plan) != job.plan:
+        raise JobError(f"{folder / PLAN_FILE} is not as it was written: run again")
     file = ModelFile(job.model, read_regular(place / MODEL_FILE))
     kind = EngineKind.parse(job.engine)
     here = {

@@ -19,10 +19,10 @@ from typing import Final, TypedDict
 import trio
 
 from aisrv.evaluate.errors import EvaluateError
-from aisrv.evaluate.figures import part_classes
 from aisrv.evaluate.fleet.job import FOLDER, JOB_FILE, Work, read_work
 from aisrv.evaluate.fleet.pieces import Pieces
-from aisrv.evaluate.folder.parts import PartRows, Parts
+from aisrv.evaluate.folder.part_format import PartRows
+from aisrv.evaluate.folder.parts import Parts
 from aisrv.evaluate.request import ENGINE
 from aisrv.evaluate.running.answers import Answers
 from aisrv.evaluate.running.device_run import DeviceError, open_server, run_on_device
@@ -47,7 +47,7 @@ def run_shard(folder: str, shard: int, first: int, end: int) -> Done:
     """Run the examples of a shard, from `first` up to `end`, and write its part."""
 
     def run(work: Work, parts: Parts) -> None:
-        if parts.path(shard).exists():
+        if parts.is_done(shard):
             return
         start = time.monotonic()
         rows = _rows(work, first, end)
@@ -61,7 +61,7 @@ def run_piece(folder: str, shard: int, first: int, end: int) -> Done:
 
     def run(work: Work, parts: Parts) -> None:
         pieces = Pieces(work.folder, parts)
-        if not pieces.path(shard, first, end).exists() and not parts.path(shard).exists():
+        if not pieces.is_done(shard, first, end) and not parts.is_done(shard):
             pieces.write(shard, _rows(work, first, end))
 
     return _done(folder, run)
@@ -73,9 +73,9 @@ def run_one_by_one(folder: str, shard: int, first: int, end: int) -> Done:
     def run(work: Work, parts: Parts) -> None:
         pieces = Pieces(work.folder, parts)
         for index in range(first, end):
-            if parts.path(shard).exists():
+            if parts.is_done(shard):
                 return
-            if pieces.path(shard, index, index + 1).exists():
+            if pieces.is_done(shard, index, index + 1):
                 continue
             reason = _run_alone(work, shard, index)
             if reason:
@@ -120,7 +120,9 @@ def _done(folder: str, run: Callable[[Work, Parts], None]) -> Done:
     try:
         path = Path(folder)
         work = _work(path, (path / FOLDER / JOB_FILE).stat().st_mtime_ns)
-        run(work, Parts(path, work.outputs, files=work.has_files))
+        parts = Parts(path, work.form)
+        parts.make_folders()
+        run(work, parts)
     except (EvaluateError, HostError) as error:
         problem = str(error)
     except OSError as error:
@@ -152,8 +154,7 @@ def _rows(work: Work, first: int, end: int) -> PartRows:
 
 
 def _part_rows(work: Work, first: int, end: int, answers: Answers) -> PartRows:
-    predicted = part_classes(work.job.task, answers, work.outputs)
-    return PartRows(first, answers, work.labels(first, end), predicted)
+    return PartRows(first, answers, work.labels(first, end))
 
 
 def _watch_nothing(_first: int, _end: int) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import math
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +13,8 @@ import trio
 from distributed import Client, LocalCluster
 
 from aisrv.evaluate.data.data_set import DataSet
-from aisrv.evaluate.figures import part_classes
 from aisrv.evaluate.fleet.costs import Units
-from aisrv.evaluate.folder.parts import PartRows, Parts
+from aisrv.evaluate.folder.part_format import PartFormat, PartRows
 from aisrv.evaluate.request import Loaded, Request
 from aisrv.evaluate.running.answers import Answers
 from aisrv.evaluate.running.local_run import LocalRun, LocalSettings
@@ -106,11 +104,8 @@ def _part_bytes(request: Request, loaded: Loaded, answers: Answers) -> float:
     count = min(len(loaded.data), len(answers), request.shard)  # examples that are there twice pack better
     part = Answers(count, loaded.output_bytes, request.shard, files=bool(loaded.data.files))
     part.take(0, answers, 0, count)
-    predicted = part_classes(request.task.task, part, loaded.outputs)
-    rows = PartRows(0, part, loaded.labels[:count], predicted)
-    with tempfile.TemporaryDirectory() as folder:
-        parts = Parts(Path(folder), loaded.outputs, files=bool(loaded.data.files))
-        return len(parts.content(rows)) / len(part)
+    form = PartFormat(loaded.outputs, request.task.task, bool(loaded.data.files))
+    return len(form.to_bytes(PartRows(0, part, loaded.labels[:count]))) / len(part)
 
 
 def nothing(_folder: str, _shard: int, _first: int, _end: int) -> dict[str, str]:

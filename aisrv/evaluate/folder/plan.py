@@ -13,6 +13,7 @@ import numpy as np
 
 from aisrv.evaluate.data.data_set import DataSet
 from aisrv.evaluate.errors import EvaluateError
+from aisrv.evaluate.folder.hashes import HashError, read_list, sha256
 from aisrv.evaluate.inputs.settings import FRONT_ENDS, MFCC, MICRO_WAKE_WORD, InputSettings
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.values.regular_file import read_regular
@@ -148,10 +149,17 @@ def read_plan(folder: Path) -> dict[str, Any]:
     """Return the plan of a run's folder; PlanError where it holds none."""
     path = folder / PLAN_FILE
     try:
-        plan = json.loads(read_regular(path))
+        content = read_regular(path)
     except OSError as error:
         raise PlanError(f"{folder} holds no run: {PLAN_FILE}: {error.strerror}") from None
-    except ValueError as error:
+    return parse_plan(content, path)
+
+
+def parse_plan(content: bytes, path: Path) -> dict[str, Any]:
+    """Return the plan that a file holds; PlanError. `path` is where it is."""
+    try:
+        plan = json.loads(content)
+    except (ValueError, RecursionError) as error:
         raise PlanError(f"{path}: {error}") from None
     if not isinstance(plan, dict) or plan.get("format") != FORMAT:
         raise PlanError(f"{path}: not a plan of the format {FORMAT}")
@@ -159,16 +167,30 @@ def read_plan(folder: Path) -> dict[str, Any]:
 
 
 def open_folder(folder: Path, plan: dict[str, Any]) -> None:
-    """Make a run's folder, or check that it holds the same plan; PlanError, OSError."""
-    if (folder / PLAN_FILE).exists():
-        difference = plan_difference(read_plan(folder), plan)
-        if difference:
-            raise PlanError(f"{folder} holds another plan: {difference}")
+    """Make a run's folder, or check that it holds the same plan; PlanError, OSError.
+
+    A plan that is damaged is written again where the folder's list says that it was this one.
+    """
+    path, content = folder / PLAN_FILE, plan_bytes(plan)
+    if path.is_file() and read_regular(path) == content:
         return
-    if folder.is_dir() and any(folder.iterdir()):
-        raise PlanError(f"{folder} holds other files, and no run")
+    if not _was_listed(folder, content):
+        if path.exists():
+            difference = plan_difference(read_plan(folder), plan)
+            if difference:
+                raise PlanError(f"{folder} holds another plan: {difference}")
+        elif folder.is_dir() and any(folder.iterdir()):
+            raise PlanError(f"{folder} holds other files, and no run")
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / PLAN_FILE, [plan_bytes(plan)])
+    write_whole(path, [content])
+
+
+def _was_listed(folder: Path, content: bytes) -> bool:
+    """Return whether a folder's list has the hash of a plan."""
+    try:
+        return read_list(folder).get(PLAN_FILE) == sha256(content)
+    except HashError:
+        return False
 
 
 def plan_difference(there: dict[str, Any], here: dict[str, Any], path: str = "") -> str:

@@ -18,6 +18,7 @@ from aisrv.evaluate.folder.parts import PartFile
 from aisrv.evaluate.folder.plan import FORMAT, ModelFile, plan_hash
 from aisrv.evaluate.metrics.intervals import Metric
 from aisrv.evaluate.running.answers import Answers
+from host_tools.tensors.tensor_spec import TensorSpec
 
 LARGEST_WRONG: Final = 200
 """Wrong examples that a result lists; parts have all of them."""
@@ -58,6 +59,7 @@ def make_result(
     answers: Answers,
     figures: Figures,
     labels: npt.NDArray[Any],
+    outputs: Sequence[TensorSpec],
     *,
     date: str,
     cpu: str,
@@ -67,9 +69,9 @@ def make_result(
 ) -> dict[str, Any]:
     """Return the result of a run.
 
-    `plan` is the run's, of `model` on `data`; `labels` are what is right, `date` the time in UTC, `cpu` this
-    machine's processor, `parts` the files with all answers, `against` how another run differs, and `check`
-    what a virtual device said.
+    `plan` is the run's, of `model` on `data`; `labels` are what is right, `outputs` the model's tensors,
+    `date` the time in UTC, `cpu` this machine's processor, `parts` the files with all answers, `against` how
+    another run differs, and `check` what a virtual device said.
     """
     host = answers.host_times()
     classes: list[str] = plan["data"]["classes"]
@@ -107,6 +109,8 @@ def make_result(
         "wrong_count": len(figures.wrong),
         "against": against,
         "check": check,
+        "files": bool(data.files),
+        "outputs": [asdict(each) | {"shape": list(each.shape)} for each in outputs],
         "parts": [asdict(each) for each in parts],
         "versions": plan["versions"],
         "cpu": cpu,

@@ -1,5 +1,6 @@
 """A sweep: what fits, then how long it takes, then how right it is, and no more than is needed."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from typing import Final
 
 from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.figures import TaskSettings
+from aisrv.evaluate.folder.parts import describe_refused
 from aisrv.evaluate.request import Loaded, Request, load
 from aisrv.evaluate.running.local_run import LocalSettings
 from aisrv.evaluate.sweep.accuracy import Accuracy, OnCount, check_engine, measure
@@ -14,9 +16,12 @@ from aisrv.evaluate.sweep.cells import Cell, SweptModel, cells_of, read_models
 from aisrv.evaluate.sweep.folder import SweepFolder
 from aisrv.evaluate.sweep.front import Place, Point, places
 from aisrv.evaluate.sweep.settings import Sweep, SweepData
+from aisrv.values.printable import printable
 
 RUN_SECONDS: Final = 60.0
 """Time that a run of a model may take here."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -123,7 +128,8 @@ def run_sweep(
                     break
         if loaded is not None and data is not None:
             _skip(result)
-            _measure(result, data, loaded, processes, on_count, is_late, folder)
+            known = {} if folder is None else _known(result, data, loaded, folder)
+            _measure(result, data, loaded, processes, on_count, is_late, folder, known)
     except KeyboardInterrupt:
         result.interrupted = True
     _finish(result)
@@ -163,6 +169,22 @@ def _skip(result: SweepResult) -> None:
             each.skipped = f"too slow anywhere: {spell_rate(best)} a second at best"
 
 
+def _known(
+    result: SweepResult, data: SweepData, loaded: list[Loaded], folder: SweepFolder
+) -> dict[bytes, Accuracy]:
+    """Return the accuracies that a folder has, by the models' files. That others are damaged is said."""
+    known = {}
+    for each, ready in zip(result.models, loaded, strict=True):
+        content = ready.file.data
+        if not each.skipped and content not in known:
+            found = folder.read(ready, data.engine, result.sweep.want.accuracy)
+            if found is not None:
+                known[content] = found
+    if folder.refused:
+        _log.warning("%s", printable(describe_refused(folder.refused)))
+    return known
+
+
 def _measure(
     result: SweepResult,
     data: SweepData,
@@ -171,21 +193,19 @@ def _measure(
     on_count: Callable[[str], OnCount],
     is_late: Callable[[], bool],
     folder: SweepFolder | None,
+    known: dict[bytes, Accuracy],
 ) -> None:
-    """Measure the accuracy of each model that is left and not in the folder, of equal files once.
+    """Measure the accuracy of each model that is left and not `known`, of equal files once.
 
     A model that cannot run is skipped, unless none can; then EvaluateError.
     """
-    found: dict[bytes, Accuracy] = {}
+    found = dict(known)
     refusal: EvaluateError | None = None
     for each, ready in zip(result.models, loaded, strict=True):
         if each.skipped:
             continue
         content = ready.file.data
         wanted = result.sweep.want.accuracy
-        known = None if folder is None else folder.read(ready, data.engine, wanted)
-        if known is not None:
-            found[content] = known
         if content not in found:
             if result.interrupted or is_late():
                 each.skipped = "interrupted" if result.interrupted else "time was up"

@@ -2,17 +2,22 @@
 
 import json
 import os
+import random
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from aisrv import digits
+from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.evaluation import plan_of
 from aisrv.evaluate.fleet.job import JobError, read_work, write_job
 from aisrv.evaluate.fleet.tasks import run_shard
-from aisrv.evaluate.folder.plan import open_folder
+from aisrv.evaluate.folder.plan import open_folder, plan_hash
+from aisrv.evaluate.folder.sealed import seal, unseal
 from aisrv.evaluate.request import Request, load
+from tests.support.amounts import amount
 
 
 @pytest.fixture
@@ -48,6 +53,8 @@ def change_plan(folder: Path, *path: str, to: object) -> None:
         place = place[step]
     place[path[-1]] = to
     (folder / "plan.json").write_text(json.dumps(plan))
+    job = unseal((folder / "fleet" / "job.json").read_bytes())
+    (folder / "fleet" / "job.json").write_bytes(seal(job | {"plan": plan_hash(plan)}))
 
 
 def test_other_versions_are_refused_in_these_words(folder: Path) -> None:
@@ -73,6 +80,23 @@ def test_changed_data_are_refused(folder: Path) -> None:
     np.savez(folder.parent / "data.npz", **changed)
     with pytest.raises(JobError, match=r"^data listing_sha256 [0-9a-f]{4}… there, [0-9a-f]{4}… here$"):
         read_work(folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["plan.json", "fleet/job.json", "fleet/examples.parquet", "fleet/model.tflite"]
+)
+def test_each_flipped_byte_of_what_a_worker_reads_is_refused(name: str, folder: Path) -> None:
+    path = folder / name
+    content = path.read_bytes()
+    dice = random.Random(name)
+    for place in [0, len(content) - 1, *dice.sample(range(len(content)), amount(len(content), every_day=12))]:
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << dice.randrange(8)
+        path.write_bytes(flipped)
+        with suppress(EvaluateError):
+            found = read_work(folder).labels(20, 30).tolist()
+            assert name == "fleet/examples.parquet"  # which is read in parts: others may be damaged
+            assert found == [each.label for each in digits.test_images()[20:30]]
 
 
 def test_data_that_are_not_there_are_said(folder: Path) -> None:

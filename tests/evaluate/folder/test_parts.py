@@ -1,45 +1,64 @@
-"""Parts: the same bytes whoever writes them, read again, and what is wrong with a folder."""
+"""Parts: the same bytes whoever writes them, read again, and none that is damaged."""
 
+import io
 import json
-from dataclasses import asdict
+import os
+import random
+import signal
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aisrv.evaluate.folder.parts import (
-    PartError,
-    PartFile,
-    PartRows,
-    Parts,
-    list_parts,
-    part_answers,
-    verify_parts,
-)
+from aisrv.evaluate.folder.hashes import write_hash
+from aisrv.evaluate.folder.part_format import PartError, PartFormat, PartRows
+from aisrv.evaluate.folder.parts import Parts, describe_refused
+from aisrv.evaluate.folder.sealed import seal, unseal
 from aisrv.evaluate.running.answers import Answers
 from host_tools.tensors.tensor_spec import TensorSpec
+from tests.support.amounts import amount
 
 OUTPUTS = (TensorSpec((1, 3), "int8", 1 / 256, -128), TensorSpec((1, 2), "float32"))
+FORM = PartFormat(OUTPUTS, "classes", has_files=True)
 LABELS = np.arange(10, dtype=np.int32) % 3
 
 
 def answers() -> Answers:
     found = Answers(10, 11, 4, files=True)
-    random = np.random.default_rng(1)
-    found.put(0, random.integers(0, 100, (10, 11), np.uint8), (5, 6))
-    found.content[:] = random.integers(0, 256, (10, 8), np.uint8)
+    generator = np.random.default_rng(1)
+    found.put(0, generator.integers(0, 100, (10, 11), np.uint8), (5, 6))
+    found.content[:] = generator.integers(0, 256, (10, 8), np.uint8)
     found.fail(6, "no picture")
     return found
 
 
-def write(folder: Path, found: Answers) -> Parts:
-    parts = Parts(folder, OUTPUTS, files=True)
-    for shard in range(found.shards):
-        first, end = found.bounds(shard)
-        rows = PartRows(first, found.part(shard), LABELS[first:end], np.zeros(end - first, np.int32))
-        parts.write(shard, rows, "worker")
+def part_rows(found: Answers, shard: int) -> PartRows:
+    first, end = found.bounds(shard)
+    return PartRows(first, found.part(shard), LABELS[first:end])
+
+
+def parts_of(folder: Path) -> Parts:
+    parts = Parts(folder, FORM)
+    parts.make_folders()
     return parts
+
+
+def write(folder: Path, found: Answers) -> Parts:
+    parts = parts_of(folder)
+    for shard in range(found.shards):
+        parts.write(shard, part_rows(found, shard), "worker")
+    return parts
+
+
+def read(parts: Parts) -> tuple[Answers, list[str]]:
+    """Read all parts; return what is there, and what is wrong with the others."""
+    again = Answers(10, 11, 4, files=True)
+    return again, list(map(str, parts.read(again, LABELS)))
 
 
 def test_parts_of_equal_answers_are_equal_to_the_byte(tmp_path: Path) -> None:
@@ -48,15 +67,15 @@ def test_parts_of_equal_answers_are_equal_to_the_byte(tmp_path: Path) -> None:
     second.times[0].add((99,), 3)  # which is in no part
     for name, found in (("one", first), ("two", second)):
         write(tmp_path / name, found)
-    assert list_parts(tmp_path / "one") == list_parts(tmp_path / "two")
-    assert [each.rows for each in list_parts(tmp_path / "one")] == [4, 4, 2]
+    one, two = (Parts(tmp_path / name, FORM).listed(first) for name in ("one", "two"))
+    assert one == two
+    assert [each.rows for each in one] == [4, 4, 2]
 
 
 def test_answers_come_back_from_their_parts(tmp_path: Path) -> None:
     found = answers()
-    parts = write(tmp_path, found)
-    again = Answers(10, 11, 4, files=True)
-    parts.read(again)
+    again, refused = read(write(tmp_path, found))
+    assert refused == []
     assert np.array_equal(again.outputs, found.outputs)
     assert np.array_equal(again.content, found.content)
     assert again.failed == {6: "no picture"}
@@ -67,10 +86,15 @@ def test_answers_come_back_from_their_parts(tmp_path: Path) -> None:
 def test_times_say_who_how_long_and_how_often(tmp_path: Path) -> None:
     found = answers()
     found.begin_again(5)
-    parts = Parts(tmp_path, OUTPUTS, files=True)
-    parts.write(1, PartRows(4, found.part(1), LABELS[4:8], np.zeros(4, np.int32)), "worker", 1.23456)
+    parts_of(tmp_path).write(1, part_rows(found, 1), "worker", 1.23456)
     times = json.loads((tmp_path / "times" / "000001.json").read_text())
     assert (times["worker"], times["seconds"], times["attempts"]) == ("worker", 1.235, 2)
+
+
+def test_a_part_that_is_done_is_not_written_again(tmp_path: Path) -> None:
+    parts = write(tmp_path, answers())
+    parts.write(1, part_rows(answers(), 1), "another")
+    assert json.loads((tmp_path / "times" / "000001.json").read_text())["worker"] == "worker"
 
 
 def test_what_killed_writers_left_is_removed_at_the_end(tmp_path: Path) -> None:
@@ -82,7 +106,7 @@ def test_what_killed_writers_left_is_removed_at_the_end(tmp_path: Path) -> None:
     assert all(each.exists() for each in left)
     parts.remove_left()
     assert not any(each.exists() for each in left)
-    assert len(list((tmp_path / "parts").iterdir())) == 3
+    assert len(list((tmp_path / "parts").iterdir())) == 6
 
 
 def test_columns_have_the_outputs_own_types(tmp_path: Path) -> None:
@@ -99,35 +123,164 @@ def test_columns_have_the_outputs_own_types(tmp_path: Path) -> None:
         "output1": "fixed_size_list<element: float>[2]",
     }
     assert table["index"].to_pylist() == [4, 5, 6, 7]
-    assert part_answers(tmp_path)["label"].to_pylist() == LABELS.tolist()
 
 
-def test_what_is_wrong_with_parts_is_said(tmp_path: Path) -> None:
-    write(tmp_path, answers())
-    listed = list_parts(tmp_path)
-    assert verify_parts(tmp_path, 10, listed) == []
-    assert verify_parts(tmp_path, 12, listed) == ["example 10 is missing, and 1 more"]
-    parts = tmp_path / "parts"
-    content = (parts / "000001.parquet").read_bytes()
-    (parts / "000001.parquet").unlink()
-    assert verify_parts(tmp_path, 10, listed) == [
-        "000001.parquet is missing",
-        "example 4 is missing, and 3 more",
-    ]
-    (parts / "000001.parquet").write_bytes((parts / "000000.parquet").read_bytes())
-    problems = verify_parts(tmp_path, 10, listed)
-    assert problems[0].startswith("000001.parquet is not as it was: sha256 ")
-    assert problems[1:] == [
-        "example 4 is missing, and 3 more",
-        "example 0 is there more than once, and 3 more",
-    ]
-    (parts / "000001.parquet").write_bytes(content)
-    other = [PartFile(**asdict(each)) for each in listed[:2]]
-    assert verify_parts(tmp_path, 10, other) == ["000002.parquet is not listed"]
+# Damage.
 
 
-def test_a_damaged_part_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_each_flipped_byte_of_a_part_and_what_is_beside_it_is_noticed(tmp_path: Path) -> None:
     parts = write(tmp_path, answers())
-    (tmp_path / "parts" / "000000.parquet").write_bytes(b"PAR1")
-    with pytest.raises(PartError, match="remove it, and it is made again"):
-        parts.read(Answers(10, 11, 4, files=True))
+    dice = random.Random(7)
+    for name, kept in (("parts/000001.parquet", 6), ("parts/000001.sha256", 6), ("times/000001.json", 6)):
+        path = tmp_path / name
+        content, digest = path.read_bytes(), (tmp_path / "parts" / "000001.sha256").read_bytes()
+        for place in dice.sample(range(len(content)), amount(len(content), every_day=40)):
+            flipped = bytearray(content)
+            flipped[place] ^= 1 << dice.randrange(8)
+            path.write_bytes(flipped)
+            again, refused = read(parts)
+            assert again.missing() == [(4, 8)], (name, place)
+            assert len(refused) == 1
+            path.write_bytes(content)
+            (tmp_path / "parts" / "000001.sha256").write_bytes(digest)
+        assert int(read(parts)[0].done.sum()) == 4 + kept
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda path: path.with_suffix(".sha256").unlink(), "has no hash"),  # as of older versions
+        (lambda path: path.write_bytes(b"PAR1"), "is not as it was written"),
+        (
+            lambda path: (path.parent.parent / "times" / "000001.json").unlink(),
+            "times/000001.json: No such file or directory",
+        ),
+        (
+            lambda path: (path.parent.parent / "times" / "000001.json").write_bytes(
+                seal({"histogram": {"99999": 1}})
+            ),
+            "times/000001.json is not as it was written",
+        ),
+    ],
+)
+def test_a_damaged_part_loses_its_hash_and_is_made_again(
+    damage: Callable[[Path], None], words: str, tmp_path: Path
+) -> None:
+    parts = write(tmp_path, answers())
+    path = parts.path(1)
+    content = path.read_bytes()
+    damage(path)
+    again, (refused,) = read(parts)
+    assert words in refused
+    assert again.missing() == [(4, 8)]
+    assert not parts.is_done(1)
+    write(tmp_path, answers())
+    assert path.read_bytes() == content
+    assert read(parts)[1] == []
+
+
+def change(path: Path, made: Callable[[pa.Table], pa.Table]) -> None:
+    """Change a part, and give it the hash of what it is."""
+    content = io.BytesIO()
+    pq.write_table(made(pq.read_table(path)), content)
+    path.write_bytes(content.getvalue())
+    write_hash(path, content.getvalue())
+
+
+def replaced(table: pa.Table, name: str, values: list[object]) -> pa.Table:
+    place = table.column_names.index(name)
+    return table.set_column(place, name, pa.array(values, table.schema.field(name).type))
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda table: replaced(table, "label", [0, 0, 0, 0]), "its labels are not those of the data"),
+        (
+            lambda table: replaced(table, "predicted", [1, 1, 1, 1]),
+            "its classes are not those that its outputs",
+        ),
+        (
+            lambda table: replaced(table, "output0", [[0, 0, 1]] * 4),
+            "its classes are not those that its outputs say",
+        ),
+        (lambda table: replaced(table, "index", [0, 1, 2, 3]), "not the examples 4 to 7"),
+        (lambda table: replaced(table, "index", [4, 5, 6, None]), "the column index has gaps"),
+        (
+            lambda table: replaced(table, "output1", [[1, None], *[[1, 2]] * 3]),
+            "the column output1 has gaps",
+        ),
+        (lambda table: table.drop_columns(["failed"]), "the column failed is missing, not string"),
+        (lambda table: table.drop_columns(["output1"]), "the column output1 is missing"),
+        (lambda table: table.append_column("more", pa.nulls(4)), "it has other columns"),
+        (lambda table: table.slice(0, 3), "3 examples, not 4"),
+        (
+            lambda table: replaced(table, "output0", [[0, 0, 0]] * 4).rename_columns(["index"] * 7),
+            "the column",
+        ),
+    ],
+)
+def test_a_part_of_something_else_is_made_again(
+    made: Callable[[pa.Table], pa.Table], words: str, tmp_path: Path
+) -> None:
+    parts = write(tmp_path, answers())
+    change(parts.path(1), made)
+    again, (refused,) = read(parts)
+    assert refused.startswith(f"{parts.path(1)}: {words}")
+    assert again.missing() == [(4, 8)]
+
+
+def test_no_table_with_a_hash_ends_in_a_traceback() -> None:
+    content = FORM.to_bytes(part_rows(answers(), 1))
+    dice = random.Random(3)
+    for place in dice.sample(range(len(content)), amount(len(content), every_day=150)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << dice.randrange(8)
+        with suppress(PartError):
+            assert len(FORM.from_bytes(bytes(flipped), 4, 8).answers) == 4
+
+
+def test_that_files_are_made_again_is_said_in_one_line() -> None:
+    errors = [PartError("a has no hash"), PartError("b has no hash"), PartError("c has no hash")]
+    assert describe_refused(errors[:1]) == "a has no hash: it is made again"
+    assert describe_refused(errors) == "a has no hash, and 2 more: they are made again"
+
+
+# Writers that are killed.
+
+
+def write_until_killed(folder: Path, replacements: int) -> NoReturn:
+    """Write parts, until so many files have got their names, and be killed at the next."""
+    real = Path.replace
+
+    def replace(self: Path, target: Path) -> Path:
+        nonlocal replacements
+        if not replacements:
+            os.kill(os.getpid(), signal.SIGKILL)
+        replacements -= 1
+        return real(self, target)
+
+    Path.replace = replace  # type: ignore[method-assign, assignment]
+    write(folder, answers())
+    os._exit(0)
+
+
+@pytest.mark.parametrize("replacements", range(9))
+def test_a_writer_that_is_killed_at_any_write_leaves_what_is_done(replacements: int, tmp_path: Path) -> None:
+    child = os.fork()
+    if not child:
+        write_until_killed(tmp_path, replacements)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    parts = parts_of(tmp_path)
+    again, refused = read(parts)
+    shards, files = divmod(replacements, 3)  # a part, its times, its hash
+    assert again.missing() == [(4 * shards, 10)]
+    assert refused == ([f"{parts.path(shards)} has no hash"] if files else [])
+    write(tmp_path, answers())
+    assert read(parts)[0].missing() == []
+
+
+def test_sealed_values_come_back_and_nothing_else() -> None:
+    values = {"b": [1, 2.5, None], "a": "\u00e9"}
+    assert unseal(seal(values)) == values

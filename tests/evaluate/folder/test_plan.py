@@ -7,6 +7,7 @@ import pytest
 
 from aisrv import digits
 from aisrv.evaluate.data.arrays import digits_data
+from aisrv.evaluate.folder.hashes import write_list
 from aisrv.evaluate.folder.plan import (
     ModelFile,
     PlanError,
@@ -62,6 +63,23 @@ def test_another_plan_is_refused_in_these_words(
     with pytest.raises(PlanError) as error:
         open_folder(tmp_path / "x", other)
     assert str(error.value) == f"{tmp_path / 'x'} holds another plan: {words.format(shown)}"
+
+
+def test_a_damaged_plan_is_written_again_where_the_list_has_its_hash(tmp_path: Path) -> None:
+    open_folder(tmp_path / "x", plan())
+    path = tmp_path / "x" / "plan.json"
+    path.write_bytes(plan_bytes(plan()).replace(b'"tflm"', b'"tflx"'))
+    with pytest.raises(PlanError, match='engine "tflx" there, "tflm" here'):
+        open_folder(tmp_path / "x", plan())
+    path.write_bytes(plan_bytes(plan()))
+    write_list(tmp_path / "x", ["plan.json"])
+    for content in (path.read_bytes().replace(b'"tflm"', b'"tflx"'), b"{"):
+        path.write_bytes(content)
+        open_folder(tmp_path / "x", plan())
+        assert path.read_bytes() == plan_bytes(plan())
+    path.unlink()
+    open_folder(tmp_path / "x", plan())
+    assert path.read_bytes() == plan_bytes(plan())
 
 
 @pytest.mark.parametrize(

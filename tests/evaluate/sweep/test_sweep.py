@@ -14,7 +14,7 @@ from aisrv.evaluate.errors import EvaluateError
 from aisrv.evaluate.running.local_run import FIRST_ROWS, LocalRun
 from aisrv.evaluate.sweep import accuracy
 from aisrv.evaluate.sweep.accuracy import OnCount
-from aisrv.evaluate.sweep.folder import SweepFolder
+from aisrv.evaluate.sweep.folder import SweepFolder, verify_sweep
 from aisrv.evaluate.sweep.settings import load_sweep
 from aisrv.evaluate.sweep.sweep import SweepResult, run_sweep
 from aisrv.inference.timings import DeviceModel, Memory
@@ -72,10 +72,41 @@ def test_a_sweep_goes_on_with_what_its_folder_has(tmp_path: Path, runs: list[Loc
     assert again.models[0].accuracy == first.models[0].accuracy
     swept("[600]", 0.9)  # which another number of examples may answer
     assert len(runs) == 2
-    for kept in (tmp_path / "kept" / "accuracies").iterdir():
-        kept.write_text("{")
-    with pytest.raises(EvaluateError, match="remove it, and it is measured again"):
-        swept("[600]", 0.99)
+
+
+def test_a_damaged_accuracy_is_measured_again(
+    tmp_path: Path, runs: list[LocalRun], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_text(
+        "models = ['digits.tflite', 'changed.tflite']\nboards = ['single']\n"
+        "[data]\npath = 'digits'\n[want]\naccuracy = 0.99\n"
+    )
+
+    def swept() -> list[object]:
+        folder = SweepFolder(tmp_path / "kept")
+        return [each.accuracy for each in run_sweep(load_sweep(path), 1, folder=folder).models]
+
+    first = swept()
+    kept = sorted((tmp_path / "kept" / "accuracies").glob("*.json"))
+    content = kept[0].read_bytes()
+    kept[0].write_bytes(content.replace(b'"failed": 0', b'"failed": 1'))
+    kept[1].with_suffix(".sha256").unlink()
+    assert verify_sweep(tmp_path / "kept")[:2] == [
+        f"{kept[0]} is not as it was written",
+        f"{kept[1]} has no hash",
+    ]
+    assert swept() == first
+    assert len(runs) == 4
+    # In the order of the models.
+    (said,) = [each.getMessage() for each in caplog.records]
+    assert said in {
+        f"{kept[0]} is not as it was written, and 1 more: they are made again",
+        f"{kept[1]} has no hash, and 1 more: they are made again",
+    }
+    assert kept[0].read_bytes() == content
+    assert swept() == first
+    assert len(runs) == 4
 
 
 def test_330_cells_take_2_evaluations(tmp_path: Path, runs: list[LocalRun]) -> None:

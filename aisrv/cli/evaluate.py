@@ -85,7 +85,7 @@ def evaluate(
       aisrv evaluate digits.tflite digits --against tflm --layers
       aisrv evaluate int8.tflite test.npz --against float.tflite --require "against.agreement>=0.99"
       aisrv evaluate net.tflite test.npz --on usb --limit 500
-      aisrv evaluate person.tflite /data/photos --dask tcp://127.0.0.1:8786 --out /data/runs/1
+      aisrv evaluate person.tflite /data/photos --dask tls://127.0.0.1:8786 --out /data/runs/1
       aisrv evaluate --compare runs/before runs/after
     """
     from aisrv.evaluate.errors import EvaluateError

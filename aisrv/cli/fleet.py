@@ -35,7 +35,7 @@ def fleet() -> None:
     \b
     Examples:
       aisrv fleet up 2
-      aisrv evaluate digits.tflite digits:all --dask tcp://127.0.0.1:8786
+      aisrv evaluate digits.tflite digits:all --dask tls://127.0.0.1:8786
       aisrv fleet plan person.tflite photos/ --examples 10000000 --machines 100
     """
 
@@ -59,8 +59,10 @@ def fleet() -> None:
 def up(workers: int, port: int, dashboard_port: int) -> None:
     """Run a Dask scheduler and WORKERS workers on this machine until Ctrl-C.
 
-    One line on standard output says when they are ready, and where. They listen on 127.0.0.1 alone: Dask runs
-    what it is sent. Each worker has one thread; one that dies is started again. All end with this process.
+    One line on standard output says when they are ready, and where. They listen on 127.0.0.1 alone, and take
+    those who have a certificate that is made for them and kept for this user alone: Dask runs what it is
+    sent. aisrv evaluate --dask finds it by the address. Each worker has one thread; one that dies is started
+    again. All end with this process, and so does the certificate.
     Exit code 0 after SIGTERM, 130 after Ctrl-C; 1 where they do not start; 2 wrong usage, or no Dask.
 
     \b
@@ -68,11 +70,12 @@ def up(workers: int, port: int, dashboard_port: int) -> None:
       aisrv fleet up 2
       aisrv fleet up 16 --port 0
     """
-    from aisrv.evaluate.cluster import check_dask
+    from aisrv.evaluate.cluster import check_cryptography, check_dask
     from aisrv.evaluate.errors import EvaluateError
 
     try:
         check_dask()
+        check_cryptography()
         from aisrv.evaluate.fleet.local_cluster import serve_cluster
 
         ended = asyncio.run(serve_cluster(workers, port, dashboard_port, _show_place))
@@ -142,13 +145,14 @@ def plan(model: Path, data: str, cluster: ClusterOptions, example: ExampleOption
       aisrv fleet plan person.tflite photos/ --examples 10000000 --machines 100 --cores 16
       aisrv fleet plan digits.tflite digits --examples 1000000 --json
     """
-    from aisrv.evaluate.cluster import check_dask
+    from aisrv.evaluate.cluster import check_cryptography, check_dask
     from aisrv.evaluate.errors import EvaluateError
     from aisrv.evaluate.evaluation import cpu_name
     from aisrv.evaluate.request import Request, load
 
     try:
         check_dask()
+        check_cryptography()
         from aisrv.evaluate.fleet.costs import Machines, cost_of, describe
         from aisrv.evaluate.fleet.costs import as_json as to_json
         from aisrv.evaluate.fleet.units import measure

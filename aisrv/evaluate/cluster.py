@@ -1,11 +1,14 @@
 """The cluster of a run: where its scheduler is, and how it is reached."""
 
+import re
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from aisrv.evaluate.certificate import find_certificate
 from aisrv.evaluate.errors import EvaluateError, ExtraError
-from aisrv.values.extras import import_failure
+from aisrv.values.extras import import_failure, install_command
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -14,8 +17,15 @@ TCP: Final = "tcp://"
 TLS: Final = "tls://"
 WAIT_SECONDS: Final = 600.0
 
+_HERE: Final = re.compile(r"tls://(?:127\.0\.0\.1|localhost):(\d{1,5})", re.ASCII)
+"""Where a scheduler of `aisrv fleet up` is."""
+
 NO_CLUSTER: Final = 3
 """Exit code without a cluster, as that without a device."""
+
+
+class NoCertificateError(ConnectionError):
+    """No `aisrv fleet up` of this user listens at an address."""
 
 
 class ClusterError(EvaluateError):
@@ -29,7 +39,7 @@ class ClusterError(EvaluateError):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """A scheduler, and the files that prove who is who with TLS."""
+    """A scheduler, and the files that prove who is who with TLS; without any it is `aisrv fleet up`'s."""
 
     address: str
     """As tcp://HOST:PORT or tls://HOST:PORT."""
@@ -45,7 +55,7 @@ class ClusterSettings:
         """Raise ClusterError for what does not go together."""
         has_files = [each is not None for each in (self.authority, self.certificate, self.key)]
         if self.address.startswith(TLS):
-            if not all(has_files):
+            if not all(has_files) and (any(has_files) or _HERE.fullmatch(self.address) is None):
                 raise ClusterError(f"{self.address}: give --tls-ca, --tls-cert and --tls-key", 2)
         elif not self.address.startswith(TCP):
             raise ClusterError(f"{self.address}: write it as tcp://HOST:PORT or tls://HOST:PORT", 2)
@@ -53,15 +63,20 @@ class ClusterSettings:
             raise ClusterError(f"{self.address}: files of TLS are for tls://", 2)
 
     def security(self) -> "Security | None":
-        """Return how Dask's connections are made; None is without encryption."""
+        """Return how Dask's connections are made; None is without encryption. NoCertificateError."""
         if not self.address.startswith(TLS):
             return None
         from distributed import Security
 
+        authority, certificate, key = self.authority, self.certificate, self.key
+        if (here := _HERE.fullmatch(self.address)) is not None and certificate is None:
+            authority = certificate = key = find_certificate(int(here[1]))
+            if certificate is None:
+                raise NoCertificateError("there is no certificate of an aisrv fleet up of yours")
         return Security(
-            tls_ca_file=str(self.authority),
-            tls_client_cert=str(self.certificate),
-            tls_client_key=str(self.key),
+            tls_ca_file=str(authority),
+            tls_client_cert=str(certificate),
+            tls_client_key=str(key),
             require_encryption=True,
         )
 
@@ -72,3 +87,9 @@ def check_dask() -> None:
         import distributed  # noqa: F401 - whether it is there
     except ImportError as error:
         raise ExtraError(import_failure("clusters need Dask", error, "fleet")) from None
+
+
+def check_cryptography() -> None:
+    """Raise ExtraError where what makes certificates is not installed."""
+    if find_spec("cryptography") is None:
+        raise ExtraError(f"the certificate of a cluster needs cryptography: {install_command('fleet')}")

@@ -6,6 +6,7 @@ could: those with a lock that nobody holds.
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -60,6 +61,24 @@ def sweep(parent: Path) -> None:
     for path in parent.glob(f"{PREFIX}*/{LOCK}"):
         with suppress(OSError):  # another user's, or gone meanwhile
             _remove_if_left(path)
+
+
+def held_directories(parent: Path) -> Iterator[Path]:
+    """Yield the directories that this user's processes hold now: nobody else reads or writes there."""
+    import fcntl
+
+    for path in sorted(parent.glob(f"{PREFIX}*/{LOCK}")):
+        with suppress(OSError):  # another user's, or gone meanwhile
+            status = path.parent.lstat()
+            if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
+                continue
+            lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield path.parent
+            finally:
+                os.close(lock)
 
 
 def _remove_if_left(path: Path) -> None:

@@ -1,11 +1,14 @@
 """`aisrv fleet`: a cluster that ends with its process, whatever ends it; and what a run takes."""
 
 import json
+import os
 import signal
 import socket
+import ssl
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,20 +17,22 @@ from click.testing import CliRunner
 
 from aisrv import digits
 from aisrv.cli.main import main
+from aisrv.evaluate.certificate import find_certificate
 from tests.support.dask_cluster import descendants_of, free_port
 from tests.support.programs import AISRV, Started, missing, run_process, start_process
 
-if find_spec("distributed") is None:
-    missing('distributed is not installed: pip install "distributed>=2024.8"')
+for package in ("distributed", "cryptography"):
+    if find_spec(package) is None:
+        missing(f"{package} is not installed: it comes with the extra fleet")
 
 END_SECONDS = 10.0
 LONG = "it starts clusters; one with one worker does every day"
 
 
 @contextmanager
-def fleet(workers: int) -> Iterator[tuple[Started, str, str]]:
+def fleet(workers: int, port: int = 0) -> Iterator[tuple[Started, str, str]]:
     """Run a cluster: its process, the scheduler's address, and that of the dashboard."""
-    process = start_process([*AISRV, "fleet", "up", workers, "--port", "0", "--dashboard-port", free_port()])
+    process = start_process([*AISRV, "fleet", "up", workers, "--port", port, "--dashboard-port", free_port()])
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -89,6 +94,11 @@ def test_a_signal_ends_it_without_a_word(number: signal.Signals, code: int) -> N
     with fleet(1) as (process, scheduler, _):
         processes = descendants_of(process.pid)
         port = scheduler.rpartition(":")[2]
+        certificate = find_certificate(int(port))
+        assert certificate is not None
+        assert answer_of(int(port), context_of(certificate)) != b""
+        for without in (None, context_of(None)):
+            assert answer_of(int(port), without) == b""
         if number == signal.SIGTERM:
             taken = run_process([*AISRV, "fleet", "up", "1", "--port", port])
             assert taken.returncode == 1
@@ -98,6 +108,75 @@ def test_a_signal_ends_it_without_a_word(number: signal.Signals, code: int) -> N
         assert process.returncode == code
         assert errors == f"aisrv: try aisrv evaluate MODEL DATA --dask {scheduler}\n"
         until_gone(processes)
+        assert not certificate.parent.exists()
+
+
+def context_of(certificate: Path | None) -> ssl.SSLContext:
+    """How a client connects: with a certificate, or with none, and to whomever."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if certificate is not None:
+        context.load_cert_chain(certificate)
+    return context
+
+
+def answer_of(port: int, context: ssl.SSLContext | None) -> bytes:
+    """What the scheduler says first to whom it lets in; nothing where it closes the connection."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 10) as plain:
+        if context is None:
+            plain.sendall(bytes(8))  # no greeting of TLS
+            return plain.recv(64)
+        with context.wrap_socket(plain) as connection:
+            return connection.recv(64)
+    return b""
+
+
+@pytest.mark.long(LONG)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_another_user_runs_nothing_there() -> None:
+    with fleet(1) as (_, scheduler, _):
+        port = scheduler.rpartition(":")[2]
+        assert find_certificate(int(port)) is not None
+        text = (
+            "from distributed import Client\n"
+            "import os, sys\n"
+            "try:\n"
+            f"    Client('tcp://127.0.0.1:{port}', timeout=3).submit(os.getuid).result()\n"
+            "except OSError:\n"
+            "    sys.exit(9)\n"
+        )
+        child = os.fork()
+        if not child:
+            try:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+                os.execv(sys.executable, [sys.executable, "-c", text])
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.long(LONG)
+def test_a_certificate_that_was_left_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "digits.tflite").write_bytes(digits.model_bytes())
+    words = ["digits", "--limit", "6", "--check", "0", "--wait", "30"]
+    with fleet(1) as (process, first, _):
+        port = int(first.rpartition(":")[2])
+        left = find_certificate(port)
+        assert left is not None
+        process.kill()
+        process.wait()
+        gone = run_process(
+            [*AISRV, "evaluate", "digits.tflite", *words[:-1], "0", "--dask", first], cwd=tmp_path
+        )
+        assert gone.returncode == 3
+        assert "there is no certificate of an aisrv fleet up of yours" in gone.stderr
+    with fleet(1, port) as (_, second, _):
+        assert second == first
+        assert not left.exists()
+        done = run_process([*AISRV, "evaluate", "digits.tflite", *words, "--dask", second], cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.long(

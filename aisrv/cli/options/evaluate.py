@@ -119,7 +119,11 @@ class ClusterOptions:
         "aisrv fleet up; all of them need "
         "the folder of the run and the data at the same paths.",
     )
-    authority: Path | None = option("--tls-ca", type=FILE, help="With tls://: who vouches for it, in PEM.")
+    authority: Path | None = option(
+        "--tls-ca",
+        type=FILE,
+        help="With tls://: who vouches for it, in PEM. [default: what aisrv fleet up made]",
+    )
     certificate: Path | None = option("--tls-cert", type=FILE, help="With tls://: your certificate.")
     key: Path | None = option("--tls-key", type=FILE, help="With tls://: the key of it.")
     wait: float = option(

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 import trio
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Security
 
 from aisrv.evaluate.data.data_set import DataSet
 from aisrv.evaluate.fleet.costs import Units
@@ -131,6 +131,7 @@ async def _task() -> tuple[float, float]:
             memory_limit=0,
             preload=["aisrv.evaluate.fleet.own_session"],
             asynchronous=True,
+            security=Security.temporary(),  # other users of the machine have no business there
         ) as cluster,
         Client(cluster, asynchronous=True, set_as_default=False) as client,
     ):

@@ -89,8 +89,12 @@ def test_the_parts_are_those_of_one_machine(work: Path, workers: Cluster, expect
     assert parts(work / "run") == expected
     assert is_clean(work / "run")
     before = (work / "run" / "times" / "000001.json").stat().st_mtime_ns
-    (work / "run" / "parts" / "000003.parquet").unlink()
-    assert run(work, *words).returncode == 0
+    path = work / "run" / "parts" / "000003.parquet"
+    path.write_bytes(path.read_bytes().replace(b"PAR1", b"PAR2"))
+    again = run(work, *words)
+    assert again.returncode == 0
+    said = "run/parts/000003.parquet is not as it was written: it is made again"
+    assert again.stderr.count(said) == 1
     assert parts(work / "run") == expected
     assert (work / "run" / "times" / "000001.json").stat().st_mtime_ns == before
     assert run_process([*AISRV, "evaluate", "--verify", work / "run"]).returncode == 0
@@ -154,9 +158,16 @@ def test_without_a_cluster(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert gone.returncode == 3
     assert "tcp://127.0.0.1:1: no scheduler for 0 s" in gone.stderr
     assert "Traceback" not in gone.stderr
+    strange = run(work, *words, "--dask", "tls://127.0.0.1:1", "--wait", "0")
+    assert strange.returncode == 3
+    assert "no scheduler for 0 s (there is no certificate of an aisrv fleet up of yours)" in strange.stderr
     for words_of_it, message in (
         (("--dask", "127.0.0.1:8786"), "write it as tcp://HOST:PORT or tls://HOST:PORT"),
-        (("--dask", "tls://127.0.0.1:1"), "give --tls-ca, --tls-cert and --tls-key"),
+        (("--dask", "tls://192.0.2.1:1"), "give --tls-ca, --tls-cert and --tls-key"),
+        (
+            ("--dask", "tls://127.0.0.1:1", "--tls-ca", "digits.tflite"),
+            "give --tls-ca, --tls-cert and --tls-key",
+        ),
         (("--dask", "tcp://127.0.0.1:1", "--no-parts"), "a cluster writes parts"),
         (("--dask", "tcp://127.0.0.1:1", "--on", "usb"), "--on usb is a device of this machine"),
         (("--tls-key", "digits.tflite"), "are for --dask tls://"),

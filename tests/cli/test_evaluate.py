@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from aisrv import digits
 from aisrv.cli.main import main
-from aisrv.evaluate.folder.parts import list_parts
+from aisrv.evaluate.folder.runs import write_run_list
 
 QUICK = ("--check", "0", "--processes", "1")
 
@@ -80,7 +80,8 @@ def test_the_digits_with_a_folder_a_report_and_a_device() -> None:
 def test_a_run_again_runs_nothing_and_what_is_missing_comes_back() -> None:
     first = result("digits", "--out", "run")
     assert [each["name"] for each in first["parts"]] == ["000000.parquet"]
-    hashes = list_parts(Path("run"))
+    part, digest = Path("run/parts/000000.parquet"), Path("run/parts/000000.sha256")
+    before = part.read_bytes(), digest.read_bytes()
     times = Path("run/times/000000.json").read_bytes()
     assert result("digits", "--out", "run")["metrics"] == first["metrics"]
     assert Path("run/times/000000.json").read_bytes() == times
@@ -88,10 +89,52 @@ def test_a_run_again_runs_nothing_and_what_is_missing_comes_back() -> None:
     verified = evaluate("--verify", "run")
     assert (verified.exit_code, "000000.parquet is missing" in verified.stderr) == (1, True)
     assert result("digits", "--out", "run")["metrics"] == first["metrics"]
-    assert list_parts(Path("run")) == hashes
+    assert (part.read_bytes(), digest.read_bytes()) == before
     other = evaluate("digits.tflite", "digits", "--out", "run", "--engine", "tflm", *QUICK)
     assert other.exit_code == 2
     assert 'run holds another plan: engine "kernels" there, "tflm" here' in other.stderr
+
+
+def test_a_damaged_part_is_made_again_which_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    first = result("digits", "--out", "run", "--shard", "100")
+    part = Path("run/parts/000001.parquet")
+    before = part.read_bytes()
+    damaged = bytearray(before)
+    damaged[len(damaged) // 3] ^= 1
+    part.write_bytes(damaged)
+    verified = evaluate("--verify", "run")
+    assert (verified.exit_code, verified.stderr) == (1, f"{part} is not as it was written\n")
+    refused = evaluate("--compare", "run", "run")
+    assert (refused.exit_code, refused.stderr) == (2, f"Error: {part} is not as it was written\n")
+    again = result("digits", "--out", "run", "--shard", "100")
+    assert [each.getMessage() for each in caplog.records] == [
+        f"{part} is not as it was written: it is made again"
+    ]
+    assert part.read_bytes() == before
+    assert {**again, "date": "", "latency": ""} == {**first, "date": "", "latency": ""}
+    assert evaluate("--verify", "run").exit_code == 0
+
+
+def test_a_result_that_is_damaged_or_lacks_something_is_one_line() -> None:
+    result("digits", "--out", "run", "--limit", "20")
+    path, listed = Path("run/result.json"), Path("run/files.sha256")
+    values = json.loads(path.read_text())
+    for key in ("plan", "partial", "examples", "metrics", "outputs", "parts"):
+        path.write_text(json.dumps({name: each for name, each in values.items() if name != key}))
+        damaged = evaluate("--verify", "run")
+        assert (damaged.exit_code, damaged.stderr) == (1, "result.json is not as it was written\n")
+        write_run_list(Path("run"))
+        missing = evaluate("--verify", "run")
+        assert missing.exit_code == 2
+        assert missing.stderr == f"Error: {path}: Object missing required field `{key}`\n"
+        assert evaluate("--compare", "run", "run").stderr == missing.stderr
+    path.write_text("[" * 100_000)
+    write_run_list(Path("run"))
+    assert evaluate("--verify", "run").exit_code == 2
+    listed.unlink()
+    old = evaluate("--verify", "run")
+    assert (old.exit_code, old.stderr.count("files.sha256 is missing"), old.stderr.count("\n")) == (1, 1, 1)
+    assert evaluate("--compare", "run", "run").exit_code == 2
 
 
 def test_labels_weights_and_folders_change_the_result_as_they_should() -> None:

@@ -77,6 +77,8 @@ def disown(path: Path) -> None:
 def _read(path: Path) -> bytes:
     try:
         return read_regular(path)
+    except FileNotFoundError:
+        raise HashError(f"{path} is missing") from None
     except OSError as error:
         raise HashError(f"{path}: {error.strerror}") from None
 

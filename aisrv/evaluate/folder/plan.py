@@ -18,7 +18,7 @@ from aisrv.evaluate.inputs.settings import FRONT_ENDS, MFCC, MICRO_WAKE_WORD, In
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.values.regular_file import read_regular
 from aisrv.values.version import __version__
-from aisrv.values.whole_file import write_whole
+from aisrv.values.whole_file import remove_left, write_whole
 
 FORMAT: Final = "aisrv-run/1"
 PLAN_FILE: Final = "plan.json"
@@ -174,6 +174,8 @@ def open_folder(folder: Path, plan: dict[str, Any]) -> None:
     path, content = folder / PLAN_FILE, plan_bytes(plan)
     if path.is_file() and read_regular(path) == content:
         return
+    if folder.is_dir():
+        remove_left(folder)  # of a run that was killed before it had a plan
     if not _was_listed(folder, content):
         if path.exists():
             difference = plan_difference(read_plan(folder), plan)

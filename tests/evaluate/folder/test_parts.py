@@ -21,7 +21,7 @@ from aisrv.evaluate.folder.parts import Parts, describe_refused
 from aisrv.evaluate.folder.sealed import seal, unseal
 from aisrv.evaluate.running.answers import Answers
 from host_tools.tensors.tensor_spec import TensorSpec
-from tests.support.amounts import amount
+from tests.support.amounts import in_ci
 
 OUTPUTS = (TensorSpec((1, 3), "int8", 1 / 256, -128), TensorSpec((1, 2), "float32"))
 FORM = PartFormat(OUTPUTS, "classes", has_files=True)
@@ -134,7 +134,7 @@ def test_each_flipped_byte_of_a_part_and_what_is_beside_it_is_noticed(tmp_path: 
     for name, kept in (("parts/000001.parquet", 6), ("parts/000001.sha256", 6), ("times/000001.json", 6)):
         path = tmp_path / name
         content, digest = path.read_bytes(), (tmp_path / "parts" / "000001.sha256").read_bytes()
-        for place in dice.sample(range(len(content)), amount(len(content), every_day=40)):
+        for place in dice.sample(range(len(content)), in_ci(len(content), every_day=40)):
             flipped = bytearray(content)
             flipped[place] ^= 1 << dice.randrange(8)
             path.write_bytes(flipped)
@@ -233,7 +233,7 @@ def test_a_part_of_something_else_is_made_again(
 def test_no_table_with_a_hash_ends_in_a_traceback() -> None:
     content = FORM.to_bytes(part_rows(answers(), 1))
     dice = random.Random(3)
-    for place in dice.sample(range(len(content)), amount(len(content), every_day=150)):
+    for place in dice.sample(range(len(content)), in_ci(len(content), every_day=150)):
         flipped = bytearray(content)
         flipped[place] ^= 1 << dice.randrange(8)
         with suppress(PartError):

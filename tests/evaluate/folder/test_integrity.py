@@ -133,8 +133,8 @@ main(sys.argv[2:])
 """
 LONG = pytest.mark.long("a run killed between a part and its hash goes on every day")
 WRITES = 12
-"""Files of the run that take their names one after the other: plan, two parts, times and hashes, result, list,
-a picture, report, the list again."""
+"""Files of the run that take their names: plan, two parts with times and hashes, result, list, a picture,
+report, the list again."""
 
 
 @pytest.mark.parametrize("writes", [3, *(pytest.param(each, marks=LONG) for each in range(WRITES + 1))])

@@ -72,7 +72,7 @@ def held_directories(parent: Path) -> Iterator[Path]:
             status = path.parent.lstat()
             if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
                 continue
-            lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:

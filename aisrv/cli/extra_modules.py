@@ -22,7 +22,7 @@ EXTRAS: Final = {
     "camera": Extra(("cv2",), "videos and webcams as sensors"),
     "evaluate": Extra(("PIL", "pyarrow.parquet"), "what aisrv evaluate keeps, Parquet"),
     "fleet": Extra(
-        ("PIL", "pyarrow.parquet", "dask", "distributed", "bokeh", "fsspec", "aiohttp"),
+        ("PIL", "pyarrow.parquet", "dask", "distributed", "bokeh", "cryptography", "fsspec", "aiohttp"),
         "aisrv fleet, evaluate --dask, data by address",
     ),
     "wakewords": Extra(("pymicro_features",), "features of microWakeWord"),

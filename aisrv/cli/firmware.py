@@ -131,12 +131,6 @@ class RunOptions:
     debugger: str = option(
         "--debugger", default="gdb -q --args", show_default=True, help="Command of that debugger."
     )
-
-
-@dataclass(frozen=True, slots=True)
-class RightsOptions:
-    """What the programs may reach beside the chip."""
-
     allow_read: Sequence[Path] = option(
         "--allow-read",
         multiple=True,
@@ -198,7 +192,6 @@ def firmware() -> None:
 )
 @option_group("compiler", CompilerOptions)
 @option_group("run", RunOptions)
-@option_group("rights", RightsOptions)
 @option_group("probes", XscopeOptions)
 @trace_options
 @verbose_option
@@ -208,7 +201,6 @@ def run(
     pins: Sequence[str],
     compiler: CompilerOptions,
     run: RunOptions,
-    rights: RightsOptions,
     probes: XscopeOptions,
     trace: TraceOptions,
     verbose: int,
@@ -262,7 +254,7 @@ def run(
         elif "main_tile1" in mains(programs[0]):
             programs[1] = programs[0]
         settings = RunSettings(
-            processes={tile: _process(run, tile, _rights(rights, compiler)) for tile in programs},
+            processes={tile: _process(run, tile, _rights(run, compiler)) for tile in programs},
             seed=run.seed,
             is_live=run.live,
             stops_at_trap=run.on_trap == "stop",
@@ -311,7 +303,7 @@ def _program(files: Sequence[Path], options: CompilerOptions, macros: Sequence[s
     return Program((unit,), sanitize=tuple(options.sanitize), bits=int(options.bits))
 
 
-def _rights(options: RightsOptions, compiler: CompilerOptions) -> "Rights":
+def _rights(options: RunOptions, compiler: CompilerOptions) -> "Rights":
     from aisrv.firmware.confinement import Rights
 
     folders = tuple(options.allow_read), tuple(options.allow_write)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from aisrv.xcore.clock import TICKS_PER_SECOND
 from aisrv.xcore.device_costs import JACDAC_BYTE_TICKS
 from aisrv.xcore.signal import Signal
 from aisrv.xcore.timed_runtime import TimedRuntime
@@ -39,7 +38,7 @@ class TimedDevicePeer(BusPeer):
         """Receive up to a time of Trio's clock: an alarm of the timeline is that."""
         if deadline is None:
             return await self.receive_with_senders(most)
-        ticks = round((deadline - self._timeline.reference.deadline(0)) * TICKS_PER_SECOND)
+        ticks = self._timeline.reference.first_tick_at(deadline)
         alarm = self._timeline.at(self._timeline.clock_at(ticks), self._notify)
         try:
             return await self.receive_with_senders(most)

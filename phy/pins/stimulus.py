@@ -6,6 +6,8 @@ first line has their names: `time,scl,sda`.
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from io import BytesIO, StringIO
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +25,7 @@ LARGEST_FILE: Final = 64 << 20
 """Bytes."""
 _LEVELS: Final = {"0": LOW, "1": HIGH, "z": Z, "Z": Z, "x": Z, "X": Z}
 """What is unknown in the file is not driven."""
-_UNITS: Final = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9, "ps": 1e12, "fs": 1e15}
+_UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15}
 
 Changes = tuple[tuple[int, int], ...]
 """Tick and level of each change."""
@@ -91,11 +93,11 @@ def _signals_of_vcd(content: bytes) -> dict[str, Changes]:
     names: dict[str, list[str]] = {}
     found: dict[str, list[tuple[int, int]]] = {}
     scopes: list[str] = []
-    seconds = 1e-9
+    ticks = Fraction(TICKS_PER_SECOND, 10**9)
     tick = 0
     for token in tokenize(BytesIO(content)):
         if token.kind is TokenKind.TIMESCALE:
-            seconds = token.timescale.magnitude / _UNITS[token.timescale.unit.value]
+            ticks = Fraction(token.timescale.magnitude * TICKS_PER_SECOND, _UNITS[token.timescale.unit.value])
         elif token.kind is TokenKind.SCOPE:
             scopes.append(token.scope.ident)
         elif token.kind is TokenKind.UPSCOPE:
@@ -104,7 +106,7 @@ def _signals_of_vcd(content: bytes) -> dict[str, Changes]:
             names.setdefault(token.var.id_code, []).append(".".join((*scopes, token.var.reference)))
             found.setdefault(token.var.id_code, [])
         elif token.kind is TokenKind.CHANGE_TIME:
-            before, tick = tick, round(token.time_change * seconds * TICKS_PER_SECOND)
+            before, tick = tick, round(token.time_change * ticks)
             if tick < before:
                 raise ValueError("the time goes back")
         elif token.kind is TokenKind.CHANGE_SCALAR and token.scalar_change.id_code in found:
@@ -136,12 +138,12 @@ def _row(line: int, row: Sequence[str], columns: int) -> tuple[int, list[int]]:
     if len(row) != columns:
         raise _Malformed(f"line {line} has {len(row)} columns, the first line has {columns}")
     try:
-        seconds = float(row[0])
+        seconds = Decimal(row[0])
         levels = [_LEVELS[cell.strip()] for cell in row[1:]]
-    except (ValueError, KeyError):
+    except (InvalidOperation, KeyError):
         text = ",".join(row)
         raise _Malformed(f"line {line}: a time in seconds and levels 0, 1, x or z, not {text!r}") from None
-    if not 0 <= seconds < 1e9:
+    if not (seconds.is_finite() and 0 <= seconds < 10**9):
         raise _Malformed(f"line {line}: the time {row[0]} is not 0 s or later")
     return round(seconds * TICKS_PER_SECOND), levels
 

@@ -1,6 +1,7 @@
 """The frames of a camera on pins: those of a source, until it has no more."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -26,6 +27,10 @@ class CameraFrames:
         except SourceError as error:
             logger.warning("%s: %s", self._name, error)
             return None
+
+    def by(self, pace: Callable[[FrameSource], FrameSource]) -> "CameraFrames":
+        """Return the same frames, there when they are due, as `PartFactory.source` has it."""
+        return CameraFrames(self._name, pace(self._source))
 
     @classmethod
     def load(cls, number: int, spec: PeripheralSpec) -> Self:

@@ -127,7 +127,7 @@ class BoardPins(Struct, frozen=True):
         recording = None if self.recording is None else PinsVcd(self.recording, node, self.names(node))
         for pin, stimulus in zip(self.board.pins, self.stimuli, strict=True):
             if stimulus is not None:
-                stimulus.drive(node.tiles[pin.tile].pin(pin.port), node.clock.ticks())
+                stimulus.drive(node.tiles[pin.tile].pin(pin.port), 0)
         with ExitStack() as ends:
             async with trio.open_nursery() as nursery:
                 if recording is not None:
@@ -299,7 +299,8 @@ def _parallel_camera(place: _Place) -> Peripheral:
     spec, pins = place.spec, place.pins
     data = tuple(pins[f"d{bit}"] for bit in range(BITS))
     wired = CameraPins(data, pins["pclk"], pins["hsync"], pins["vsync"])
-    return ParallelCamera(spec.name, wired, place.frames[spec.name], clock=spec.clock or 10_000_000)
+    frames = place.frames[spec.name].by(place.parts.factory.source)
+    return ParallelCamera(spec.name, wired, frames, clock=spec.clock or 10_000_000)
 
 
 def _button(place: _Place) -> Peripheral:

@@ -12,6 +12,7 @@ from aisrv.device.time_account import TimeAccount
 from aisrv.inference.timed_engine import TimedInferenceEngine
 from aisrv.inference.timings.laws import FAST_FLASH_BYTE, FLASH_SERVER_BYTE, FLASH_SERVER_LOAD
 from aisrv.xcore.device_costs import I2C_WRITE_TICKS, graph_pass_slots
+from aisrv.xcore.timed_tick_waiter import TimedTickWaiter
 from flash_server.client.cache import XCORE_AI_CACHE
 from phy.spi.timed_bus import TimedSpiBus
 from phy.usb.timed_bus import TimedUsbBus
@@ -120,7 +121,7 @@ class _DeviceFrameClock:
         return self._timeline.tick_of(self._timeline.now()) - self._origin
 
     async def wait_until(self, tick: int) -> None:
-        await self._timeline.wait_until(self._timeline.clock_at(self._origin + tick))
+        await TimedTickWaiter(self._timeline).sleep(self._origin + tick)
 
 
 def read_clocks(path: FlashPath | float | None, core_mhz: int) -> ReadClocks:

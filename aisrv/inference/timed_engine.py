@@ -93,6 +93,7 @@ class TimedInferenceEngine(InferenceEngine):
 
         Which lines a kernel touches hardly depends on the data: by 0.3 % in the networks that were counted.
         """
+        self._timeline.promise(self._timeline.now() + int(self.computing_clocks))
         if in_place is None or (self._fetches and self._fetches.changes == in_place.changes):
             await runner.invoke()
             return

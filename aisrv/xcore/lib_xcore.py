@@ -11,7 +11,7 @@ import trio
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import Channel, s_chan_check_ct_end, s_chan_out_ct_end
-from aisrv.xcore.core import Core
+from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.timer import Timer
@@ -80,7 +80,7 @@ def lock_alloc(tile: Tile) -> Lock | None:
 
 def get_reference_time(tile: Tile) -> int:
     """Read the reference clock: 32 bits of 10 ns ticks; takes no timer."""
-    return tile.clock.ticks() & 0xFFFFFFFF
+    return tile.runtime.tick_of(current_core()) & 0xFFFFFFFF
 
 
 hwtimer_get_time: Final = Timer.now

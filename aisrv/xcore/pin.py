@@ -9,12 +9,9 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-import trio
-
 from aisrv.xcore.clock_edges import ClockEdges
 from aisrv.xcore.driven import RELEASED, Driven, Driver
 from aisrv.xcore.runtime import Runtime
-from aisrv.xcore.waiter import Waiter
 
 logger = logging.getLogger(__name__)
 
@@ -223,7 +220,7 @@ class Pin:
                 if changed is not None and changed <= now:
                     tick, level = changed, self.value(changed)
                     if rising is None or level == int(rising):
-                        await trio.lowlevel.checkpoint()
+                        await self.until(now)
                         return tick
                 else:
                     await watch.sleep(changed)
@@ -232,7 +229,7 @@ class Pin:
 
     async def until(self, tick: int) -> None:
         """Wait until a tick has come."""
-        await trio.sleep_until(self.runtime.clock.deadline(tick))
+        await self.runtime.tick_waiter().sleep(tick)
 
     def next_change(self, tick: int) -> int | None:
         """Return the first tick after `tick` at which the level is another one, as far as is known."""
@@ -374,18 +371,14 @@ class _Watch:
 
     def __init__(self, pin: Pin) -> None:
         self._pin = pin
-        self._waiter: Waiter[None] = Waiter()
+        self._waiter = pin.runtime.tick_waiter()
         pin.listen(self)
 
     def pin_changed(self, pin: Pin, tick: int) -> None:  # noqa: ARG002 - as in PinListener
-        self._waiter.wake(None)
+        self._waiter.wake()
 
     async def sleep(self, tick: int | None) -> None:
-        if tick is None:
-            await self._waiter.wait()
-            return
-        with trio.move_on_at(self._pin.runtime.clock.deadline(tick)):
-            await self._waiter.wait()
+        await self._waiter.sleep(tick)
 
     def close(self) -> None:
         self._pin.stop_listening(self)

@@ -287,7 +287,9 @@ class Port(PortSettings):
         """Whether an input would not wait. A word that is seen so is held until it is input."""
         if not self._enabled or self._mode is not PortMode.DATA:
             return False
-        now = self._now()
+        return self._holds_event(self._now())
+
+    def _holds_event(self, now: int) -> bool:
         self._advance(now)
         return self._registers.hold(now)
 
@@ -313,15 +315,20 @@ class Port(PortSettings):
         listener = self._listener
         if listener is None:
             return
-        if self.ready:
-            listener.fire(self)
+        now = self.runtime.clock.ticks()  # who changed a pin may be ahead
+        if self._enabled and self._mode is PortMode.DATA and self._holds_event(now):
+            self._fire(listener, now)
             return
-        tick = self._registers.next_look(self._now())
+        tick = self._registers.next_look(now)
         if tick is not None:
             self._alarm = self.runtime.at_tick(tick, self._await_event)
         elif not self._by_cores:
             self._outside = True
             self.runtime.outside_awaited()
+
+    def _fire(self, listener: "Listener", now: int) -> None:  # noqa: ARG002 - for other classes
+        """Tell a select of the event, which is there at a tick."""
+        listener.fire(self)
 
     def _await_anew(self) -> None:
         """Let a select that waits have what is wanted from now on."""

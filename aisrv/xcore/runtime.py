@@ -20,6 +20,7 @@ from aisrv.xcore.deadlock_watch import DeadlockWatch
 from aisrv.xcore.probes import Xscope
 from aisrv.xcore.report import CoreDeadlock, find_deadlock, line_of, name_of
 from aisrv.xcore.switch import Switch
+from aisrv.xcore.tick_waiter import TickWaiter
 from aisrv.xcore.trace import Tracer, fan_out
 from aisrv.xcore.traps import Deadlock, trap_of
 from aisrv.xcore.waiter import Sleep, Waiter, no_cleanup
@@ -76,6 +77,7 @@ class Runtime:
         on_trap: OnTrap,
         seed: int | None,
         core_clock_mhz: int,  # noqa: ARG002 - for other classes
+        clock: Clock | None = None,
     ) -> None:
         self._nursery = nursery
         self._on_trap = on_trap
@@ -90,7 +92,7 @@ class Runtime:
         """The number of its tiles."""
         self.switch: Final = switch
         """Its ends are `ChanEnd`s, which are made with a runtime."""
-        self.clock: Final = Clock()
+        self.clock: Final = clock or Clock()
         self._tracers: tuple[Tracer, ...] = ()
         self.tracer: Tracer | None = None
         """Calls all tracers; None where there is none."""
@@ -136,6 +138,13 @@ class Runtime:
         It does not wait and does not raise. The value returned calls it off.
         """
         return self._alarms.at(tick, act)
+
+    def tick_waiter(self) -> TickWaiter:
+        """Make a place where a task sleeps that stands for something at the pins."""
+        return TickWaiter(self.clock)
+
+    def hold(self) -> None:
+        """Let no time pass before the running task sleeps in its `TickWaiter`; other classes can."""
 
     def outside_awaited(self) -> None:
         """Note that something other than a core is awaited, which may wake one: no deadlock is reported."""

@@ -8,7 +8,7 @@ clock. A verb on a channel end that the core is in is not stepped before. Rules:
 from collections.abc import Callable
 from typing import Any, Final
 
-from trio.lowlevel import Abort
+from trio.lowlevel import Abort, current_task
 
 from aisrv.xcore.core_interrupts import CoreInterrupts
 from aisrv.xcore.device_costs import INTERRUPT_ENTER_SLOTS, INTERRUPT_LEAVE_SLOTS, RESOURCE_SLOTS
@@ -79,7 +79,7 @@ class TimedInterrupts(CoreInterrupts):
         That of a timer or port may be past, as a live clock is late: what the core waits for comes after it.
         """
         clock: int | None = getattr(source.event, "next_clock", None)
-        self._look_at(self._timeline.due() if clock is None else clock)
+        self._look_at(self._timeline.now() if clock is None else clock)
 
     def at(self, event: TimerAfter, act: Callable[[], None]) -> CalledOff:
         """Have something done at the time of a timer's event, in the turn of the core."""
@@ -113,6 +113,7 @@ class TimedInterrupts(CoreInterrupts):
         elif self._table.next() is None:
             self._look_ahead()
         else:
+            self._timeline.begins = True  # the callback's task begins
             self._come()
 
     # Callbacks.
@@ -137,6 +138,8 @@ class TimedInterrupts(CoreInterrupts):
         timeline, callback = self._timeline, _callback_of(source)
         callback.clock = max(self._look_clock, _free_at(self._timed))
         timeline.callback_began(callback, self._timed)
+        timeline.began(current_task())
+        timeline.begins = False
         try:
             with self._runtime.in_callback(callback, source.event):
                 timeline.charge_slots(INTERRUPT_ENTER_SLOTS)
@@ -145,6 +148,7 @@ class TimedInterrupts(CoreInterrupts):
                 await timeline.settle()
         finally:
             timeline.callback_ended(callback, self._timed)
+            timeline.waits(current_task())
 
 
 def _callback_of(source: InterruptSource) -> TimedCore:

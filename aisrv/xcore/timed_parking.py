@@ -59,6 +59,7 @@ class TimedParking(Parking[T]):
             return self._abort(None)
 
         counted = self._counted
+        self._timeline.waits(task)
         try:
             yield from wait_task_rescheduled(abort)  # noqa: ASYNC105 - a generator, as in `Waiter`
         finally:
@@ -92,6 +93,8 @@ class TimedParking(Parking[T]):
             core.clock = clock = max(core.clock, clock)
 
         def run_on() -> None:
+            if core is not None:
+                self._timeline.began(task)
             reschedule(task)
             task.custom_sleep_data = value
 
@@ -221,6 +224,8 @@ class TimedEventParking(TimedParking[Any]):
         if core is not None:
             core.clock = max(core.clock, clock)
         self._leave()
+        if core is not None:
+            self._timeline.began(task)
         reschedule(task)
         task.custom_sleep_data = None
 

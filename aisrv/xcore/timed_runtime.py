@@ -5,14 +5,19 @@ from functools import partial
 from typing import Any, Final, TypeVarTuple
 
 import trio
+from trio.lowlevel import current_task
 
+from aisrv.xcore.clock import Clock
 from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.device_costs import DEFAULT_CASE_SLOTS, JOB_SLOTS, RESOURCE_SLOTS
+from aisrv.xcore.present_clock import PresentClock
 from aisrv.xcore.runtime import CalledOff, CoreOwner, OnTrap, Runtime
 from aisrv.xcore.switch import Switch
+from aisrv.xcore.tick_waiter import TickWaiter
 from aisrv.xcore.tile_links import TileLinks
 from aisrv.xcore.timed_core import TimedCore
 from aisrv.xcore.timed_parking import TimedEventParking, TimedParking
+from aisrv.xcore.timed_tick_waiter import TimedTickWaiter
 from aisrv.xcore.timeline import Timeline
 from aisrv.xcore.turns import turns_of_run
 
@@ -34,6 +39,8 @@ class TimedRuntime(Runtime):
         seed: int | None,
         core_clock_mhz: int,
     ) -> None:
+        turns = turns_of_run()
+        timeline = Timeline(Clock(), number, core_clock_mhz, tiles, turns)
         super().__init__(
             nursery,
             switch,
@@ -43,9 +50,9 @@ class TimedRuntime(Runtime):
             on_trap=on_trap,
             seed=number if seed is None else seed,  # so that selects are repeatable, too
             core_clock_mhz=core_clock_mhz,
+            clock=PresentClock(timeline),
         )
-        turns = turns_of_run()
-        self.timeline: Final = Timeline(self.clock, number, core_clock_mhz, tiles, turns)
+        self.timeline: Final = timeline
         turns.join(self.timeline)
         self.parking = partial(TimedParking, timeline=self.timeline)
         self.event_parking = partial(TimedEventParking, timeline=self.timeline)
@@ -54,7 +61,7 @@ class TimedRuntime(Runtime):
 
     def tick_of(self, core: Core | None) -> int:
         """Return the tick at which a core is, or a task outside of any core."""
-        return self.timeline.tick_of(core.clock) if isinstance(core, TimedCore) else self.clock.ticks()
+        return self.timeline.tick_of(core.clock) if isinstance(core, TimedCore) else self.timeline.ticks
 
     def run_core(
         self, core: Core, owner: CoreOwner, function: Callable[[*Ts], Awaitable[object]], *args: *Ts
@@ -64,10 +71,16 @@ class TimedRuntime(Runtime):
         self.timeline.charge_slots(JOB_SLOTS)
         core.clock = self.timeline.now()
 
+        self.timeline.starting += 1
+
         async def begin() -> None:
+            self.timeline.starting -= 1
             await self.timeline.wait_turn(core)
-            await function(*args)
-            await self.timeline.settle()
+            try:
+                await function(*args)
+                await self.timeline.settle()
+            finally:
+                self.timeline.waits(current_task())
 
         super().run_core(core, owner, begin)
 
@@ -88,8 +101,12 @@ class TimedRuntime(Runtime):
         async def begin() -> None:
             if not may_begin:
                 await place.park("begin", core, timed=True)
-            await function(*args)
+            try:
+                await function(*args)
+            finally:
+                self.timeline.waits(current_task())
 
+        self.timeline.waits(current_task())  # it may wait in the nursery, which has no turns
         nursery.start_soon(begin, name=function)
         self.timeline.at(self.timeline.now(), let_begin, core)
 
@@ -103,6 +120,14 @@ class TimedRuntime(Runtime):
     def at_tick(self, tick: int, act: Callable[[], object]) -> CalledOff:
         """Have something done at a tick, before what cores do then."""
         return self.timeline.at(self.timeline.clock_at(tick), act)
+
+    def tick_waiter(self) -> TickWaiter:
+        """Make a place where a task at the pins sleeps, and runs on in its turn."""
+        return TimedTickWaiter(self.timeline)
+
+    def hold(self) -> None:
+        """Let the node come to no later tick before the running task sleeps in its `TickWaiter`."""
+        self.timeline.hold()
 
     async def let_others_run(self) -> None:
         """Wait for the core's tick; outside of any core let others run."""

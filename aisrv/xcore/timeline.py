@@ -13,8 +13,9 @@ from collections.abc import Callable, Generator
 from fractions import Fraction
 from typing import Any, Final
 
-from trio.lowlevel import Abort, current_task, reschedule, wait_task_rescheduled
+from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
+from aisrv.xcore.at_work import AtWork
 from aisrv.xcore.clock import TICKS_PER_SECOND, Clock
 from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.device_costs import ISSUE_SLOTS
@@ -54,7 +55,14 @@ class Timeline:
         """Cores of each tile that run: those in use that do not wait. Work on more threads adds to it."""
         self._turns = turns
         self._taken: Turn | None = None
-        """The turn that is being done."""
+        """The turn that is being done, up to where its task waits again."""
+        self._present = 0
+        self._at_work = AtWork()
+        self.begins = False
+        """Whether a task at the pins, or a callback, has begun its turn and not come to its next wait yet."""
+        self.starting = 0
+        """Cores whose task has not come to ask for its first turn yet."""
+        self._origin_tick = round(Fraction(clock.origin) * TICKS_PER_SECOND)
         self._heap: list[Turn] = []
         self._requests = 0
 
@@ -74,19 +82,24 @@ class Timeline:
 
     @property
     def ticks(self) -> int:
-        """Ticks of Trio's clock since the node started."""
-        return self.reference.ticks()
+        """The tick to which the node has come: that of the turn that is being done, else the present one.
+
+        A turn that is due and not done yet holds it: on a machine that is late it is before Trio's clock.
+        """
+        if self._taken is None:
+            now, first, working = self.reference.ticks(), self.first, self._at_work.last_tick
+            if first is not None and first.tick < now:
+                now = first.tick
+            if working is not None and working < now:
+                now = working
+            if now > self._present:
+                self._present = now
+        return self._present
 
     def now(self) -> int:
         """Return the clock of the running core; outside of any core, that of the present tick."""
         core = current_core()
         return core.clock if isinstance(core, TimedCore) else self.clock_at(self.ticks)
-
-    def due(self) -> int:
-        """Return what `now` does, but of a turn that comes late the first clock of its tick."""
-        if self._taken is not None and current_core() is None:
-            return self.clock_at(self._taken.tick)
-        return self.now()
 
     # Charges.
 
@@ -144,7 +157,12 @@ class Timeline:
     def settle(self) -> Generator[Any, Any, None]:
         """Wait for the tick of the running core's clock, which still runs. Nothing cancels that."""
         core = current_core()
-        if isinstance(core, TimedCore) and self.tick_of(core.clock) > self.ticks:
+        if not isinstance(core, TimedCore):
+            return
+        if not self.is_virtual and self._at_work.takes_late(current_task()):
+            core.clock = max(core.clock, self.clock_at(self.ticks))
+        tick = self.tick_of(core.clock)
+        if tick > self.ticks and not self._goes_on(tick):
             yield from self._sleep(core.clock, core, cancellable=False)
 
     @types.coroutine
@@ -154,8 +172,19 @@ class Timeline:
         if not isinstance(core, TimedCore):
             return
         ahead = 1 if core.settles else self.ahead
-        if self.tick_of(core.clock) >= self.ticks + ahead:
+        tick = self.tick_of(core.clock)
+        if tick >= self.ticks + ahead and not self._goes_on(tick):
             yield from self._sleep(core.clock, core, cancellable=False)
+
+    def _goes_on(self, tick: int) -> bool:
+        """Let the core that has the turn go on at a later tick, if that is past and nobody is before it."""
+        if self.is_virtual or self._taken is None or self.reference.ticks() < tick:
+            return False
+        first = self.first
+        if (first is not None and first.tick <= tick) or not self._at_work.is_alone(current_task()):
+            return False
+        self._present = tick
+        return True
 
     @types.coroutine
     def settle_outside(self, clock: int) -> Generator[Any, Any, None]:
@@ -193,7 +222,13 @@ class Timeline:
     @types.coroutine
     def _sleep(self, clock: int, core: Core | None, *, cancellable: bool) -> Generator[Any, Any, None]:
         task = current_task()
-        turn = self.at(clock, lambda: reschedule(task), core)
+
+        def run_on() -> None:
+            if core is not None:
+                self.began(task)
+            reschedule(task)
+
+        turn = self.at(clock, run_on, core)
 
         def abort(_: object) -> Abort:
             if not cancellable:
@@ -201,7 +236,46 @@ class Timeline:
             turn.call_off()
             return Abort.SUCCEEDED
 
+        self.waits(task)
         yield from wait_task_rescheduled(abort)  # noqa: ASYNC105 - a generator, as in `Waiter`
+
+    # Who is at work: on a live clock turns are held for it.
+
+    def began(self, task: Task) -> None:
+        """Note that a task of a core runs on in its turn, up to where it `waits`."""
+        if not self.is_virtual:
+            self._at_work.began(task)
+
+    def waits(self, task: Task) -> None:
+        """Note that a task waits for its next turn, or ends."""
+        if not self.is_virtual and self._at_work.ended(task):
+            self._turns.changed()
+
+    def hold(self) -> None:
+        """Have no turn of a later tick be given before the running task, outside of any core, waits again."""
+        if not self.is_virtual:
+            self._at_work.began(current_task(), self.ticks + 1)
+
+    def promise(self, clock: int) -> None:
+        """Let others have their turns up to a clock, before which the running core does nothing."""
+        if self._at_work.promise(current_task(), self.tick_of(clock)):
+            self._turns.changed()
+
+    def turn_ended(self) -> None:
+        """Note that who had the last turn waits again, or is at work for longer."""
+        if self.is_virtual or not self._at_work.has_turn:
+            self._taken = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the turn that comes next is held, as a core is at work."""
+        first = self.first
+        return first is not None and self._at_work.holds(first.tick)
+
+    @property
+    def held_until(self) -> float:
+        """Trio's time up to which it is held."""
+        return self._at_work.expiry
 
     # Turns.
 
@@ -245,18 +319,18 @@ class Timeline:
     def take(self, turn: Turn) -> None:
         """Do what is first."""
         heapq.heappop(self._heap)
-        late = self.ticks - turn.tick
+        late = self.reference.ticks() - turn.tick
         if late > LATE_TICKS:
             self.late += 1
         self.latest = max(self.latest, late)
         if turn.act is not None:
             self._taken = turn
+            self._present = max(self._present, turn.tick)
             turn.act()
-            self._taken = None
 
     def trio_tick(self, turn: Turn) -> int:
         """Return the tick of a turn on Trio's clock, to compare nodes that started at different times."""
-        return round(self.reference.deadline(turn.tick) * TICKS_PER_SECOND)
+        return self._origin_tick + turn.tick
 
     def leave(self) -> None:
         """Forget all turns: the node has ended."""

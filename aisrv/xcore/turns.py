@@ -14,6 +14,9 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.xcore.clock import Clock
 
+_MORE_BATCHES: Final = 16
+"""Batches of Trio's in which a task outside of the cores comes to its next wait."""
+
 
 class Turn:
     """Something to be done at a tick, in its place among what others do then."""
@@ -57,6 +60,23 @@ class NodeTurns(Protocol):
     def take(self, turn: Turn) -> None:
         """Do what is first."""
 
+    begins: bool
+    """Whether a task at the pins, or a callback, has begun its turn and not come to its next wait yet."""
+
+    starting: int
+    """Cores whose task has not come to ask for its first turn yet."""
+
+    def turn_ended(self) -> None:
+        """Note that who had the last turn waits again, or is at work for longer."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the turn that comes next is held, as a core is at work."""
+
+    @property
+    def held_until(self) -> float:
+        """Trio's time up to which it is held."""
+
     def trio_tick(self, turn: Turn) -> int:
         """Return the tick of a turn on Trio's clock."""
 
@@ -91,11 +111,16 @@ class Turns:
         """Give turns, one at a time, until cancelled."""
         while True:
             await self._rest()
+            held = math.inf
+            for each in self._timelines:
+                each.turn_ended()
+                if not each.is_virtual and each.is_held:
+                    held = min(held, each.held_until)
             timeline = self._next()
             if timeline is None or (turn := timeline.first) is None:
-                await self._sleep(math.inf)
+                await self._sleep(held)
             elif turn.tick > timeline.reference.ticks():
-                await self._sleep(timeline.reference.deadline(turn.tick))
+                await self._sleep(min(held, timeline.reference.deadline(turn.tick)))
             else:
                 timeline.take(turn)
 
@@ -106,15 +131,24 @@ class Turns:
         else:  # in the first of two batches of Trio's the task runs, in whichever order
             await cancel_shielded_checkpoint()
             await cancel_shielded_checkpoint()
+            for _ in range(_MORE_BATCHES):  # what is at the pins may wait for something else as well
+                if not any(timeline.begins or timeline.starting for timeline in self._timelines):
+                    break
+                await cancel_shielded_checkpoint()
+            for timeline in self._timelines:
+                timeline.begins = False
 
     def _next(self) -> NodeTurns | None:
-        """Return the timeline whose turn is first, of one tick that of the lowest number."""
+        """Return the timeline whose turn is first and not held, of one tick that of the lowest number."""
         best: NodeTurns | None = None
         best_tick = 0
         for timeline in self._timelines:
             turn = timeline.first
-            if turn is not None and (best is None or timeline.trio_tick(turn) < best_tick):
-                best, best_tick = timeline, timeline.trio_tick(turn)
+            if turn is None or (not timeline.is_virtual and timeline.is_held):
+                continue
+            tick = timeline.trio_tick(turn)
+            if best is None or tick < best_tick:
+                best, best_tick = timeline, tick
         return best
 
     async def _sleep(self, deadline: float) -> None:

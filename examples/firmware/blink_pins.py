@@ -1,8 +1,8 @@
 """What is wired to the pins of `blink.c`: a button that somebody presses, and a lamp to look at."""
 
-import trio
-
 from aisrv.xcore.tile import Tile
+
+MS = 100_000  # ticks of 10 ns
 
 
 class Button:
@@ -15,10 +15,10 @@ async def button(tile: Tile) -> None:
     """Press the button at 100, 200 and 300 ms, for 5 ms each."""
     pin, hand = tile.pin("1B"), Button()
     pin.drive(1, hand)
-    for _ in range(3):
-        await trio.sleep(0.095)
+    for ms in (100, 200, 300):
+        await pin.until(ms * MS)
         pin.drive(0, hand)
-        await trio.sleep(0.005)
+        await pin.until((ms + 5) * MS)
         pin.drive(1, hand)
 
 

@@ -3,10 +3,7 @@
 from types import TracebackType
 from typing import Self
 
-import trio
-
 from aisrv.xcore.pin import Pin
-from aisrv.xcore.waiter import Waiter
 
 
 class Attention:
@@ -17,7 +14,7 @@ class Attention:
         self._pins = pins
         self._all = (*pins, *kept)
         self._clock = pins[0].runtime.clock
-        self._waiter: Waiter[None] = Waiter()
+        self._waiter = pins[0].runtime.tick_waiter()
         self._has_changed = False
         self.heard = 0
         """How often the pins have had other changes than before."""
@@ -40,7 +37,7 @@ class Attention:
         """Wake who sleeps: a pin has other changes than before."""
         self._has_changed = True
         self.heard += 1
-        self._waiter.wake(None)
+        self._waiter.wake()
 
     def keep(self, since: int) -> None:
         """Have the pins keep their changes from a tick on."""
@@ -49,11 +46,5 @@ class Attention:
 
     async def sleep(self, tick: int | None) -> None:
         """Sleep to a tick, or without end; less where a pin changes, or has since the last sleep."""
-        if self._has_changed:
-            await trio.lowlevel.checkpoint()
-        elif tick is None:
-            await self._waiter.wait()
-        else:
-            with trio.move_on_at(self._clock.deadline(tick)):
-                await self._waiter.wait()
+        await self._waiter.sleep(self._clock.ticks() if self._has_changed else tick)
         self._has_changed = False

@@ -24,7 +24,7 @@ class Button:
         hold: float = 0.1,
         bounces: Sequence[int] = (),
     ) -> None:
-        """Be pressed `hold` seconds long at each of the times, in seconds from the start; times ascend.
+        """Be pressed `hold` seconds long at each of the times, in seconds of the node; times ascend.
 
         `bounces` are the lengths in ticks of contact and gap in turn before the contact stays.
         """
@@ -49,11 +49,12 @@ class Button:
             task_status.started()
             try:
                 for seconds in self._presses:
-                    tick = start + round(seconds * TICKS_PER_SECOND)
+                    tick = max(round(seconds * TICKS_PER_SECOND), start)
                     await self._pin.until(tick)
-                    self.press()
-                    await self._pin.until(tick + round(self._hold * TICKS_PER_SECOND))
-                    self.release()
+                    self._move(self._active, tick)
+                    tick += round(self._hold * TICKS_PER_SECOND)
+                    await self._pin.until(tick)
+                    self._move(Z, tick)
                 await trio.sleep_forever()
             finally:
                 self._pin.withdraw(self._driver)
@@ -61,17 +62,16 @@ class Button:
 
     def press(self) -> None:
         """Press it from now on."""
-        self._move(self._active)
+        self._move(self._active, self._pin.runtime.clock.ticks())
 
     def release(self) -> None:
         """Release it from now on."""
-        self._move(Z)
+        self._move(Z, self._pin.runtime.clock.ticks())
 
-    def _move(self, level: int) -> None:
-        """Have a level from now on, after the bounces."""
-        now = self._pin.runtime.clock.ticks()
-        self._pin.withdraw(self._driver, now - 1)
-        tick, other = now, self._active if level == Z else Z
+    def _move(self, level: int, tick: int) -> None:
+        """Have a level from a tick on, after the bounces."""
+        self._pin.withdraw(self._driver, tick - 1)
+        other = self._active if level == Z else Z
         for at, length in enumerate(self._bounces):
             self._pin.drive(level if at % 2 == 0 else other, self._driver, tick)
             tick += length

@@ -5,6 +5,7 @@ from typing import Final
 
 import trio
 
+from aisrv.xcore.clock import TICKS_PER_SECOND
 from phy.pins.driver import PinDriver
 from phy.pins.spi_mode import MODES, SpiMode
 from phy.pins.spi_target import SpiPins
@@ -59,7 +60,8 @@ class SpiController:
                 logger.info("%s: sent %s, got %s", self.name, self._send.hex(" "), answer.hex(" "))
                 if self._every is None:
                     break
-                await trio.sleep(self._every)
+                cs = self._pins.cs
+                await cs.until(cs.runtime.clock.ticks() + round(self._every * TICKS_PER_SECOND))
             await trio.sleep_forever()
         finally:
             for pin in (self._pins.cs, self._pins.clk, self._pins.mosi):

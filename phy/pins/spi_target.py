@@ -114,6 +114,7 @@ class SpiTarget:
             try:
                 while True:
                     now = self._clock.ticks()
+                    clk.runtime.hold()  # while the answerer thinks
                     await self._catch_up(now)
                     attention.keep(now - 1)
                     await attention.sleep(self._look_ahead(now))

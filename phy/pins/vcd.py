@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from aisrv.xcore.clock import TICKS_PER_SECOND
 from aisrv.xcore.node import Node
 from aisrv.xcore.pin import HIGH, LOW, Pin, X, Z
 from aisrv.xcore.waiter import Waiter
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
     from vcd.writer import Variable
 
 _LEVELS: Final = {LOW: "0", HIGH: "1", Z: "z", X: "x"}
-_WRITE_EVERY: Final = TICKS_PER_SECOND // 50
+_WRITE_EVERY: Final = 0.02
+"""Seconds."""
 
 
 class PinsVcd(VcdRecording):
@@ -58,7 +58,7 @@ class PinsVcd(VcdRecording):
         while True:
             if not self._changed:
                 await self._waiter.wait()
-            await trio.sleep_until(self._clock.deadline(self._clock.ticks() + _WRITE_EVERY))
+            await trio.sleep(_WRITE_EVERY)
             self._write(self._clock.ticks() - 1)
             self.flush()
 

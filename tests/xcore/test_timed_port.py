@@ -5,6 +5,8 @@ import trio
 from aisrv.xcore.node import open_node
 from aisrv.xcore.select import select
 from aisrv.xcore.timed_classes import TIMED, timeline_of
+from aisrv.xcore.timed_port import TimedPort
+from tests.support.pin_bench import Line
 from tests.support.port_boards import block, enabled, wired
 from tests.support.simulation import simulated
 
@@ -99,3 +101,25 @@ async def test_a_button_wakes_a_core() -> None:
         p.pins[0].drive(1, button)
         await p.pins[0].until(6000)
         assert seen == [5001]
+
+
+@simulated
+async def test_a_core_that_would_be_before_the_edge_that_woke_it_is_an_error() -> None:
+    seen: list[str] = []
+    async with open_node(classes=TIMED) as node:
+        tile, pin, line = node.tiles[0], node.tiles[0].pin("1A"), Line()
+        port = tile.port("1A")
+        assert isinstance(port, TimedPort)
+
+        async def wait() -> None:
+            port.enable()
+            try:
+                await port.in_when_pinseq(1)
+            except AssertionError as error:
+                seen.append(str(error))
+
+        tile.start(wait)
+        pin.drive(1, line, 1000)
+        await pin.until(500)
+        port._edge = 2000  # as if an edge of the future had woken it
+    assert seen == ["port 1A: a core at tick 1001 was woken by an edge at tick 2000"]

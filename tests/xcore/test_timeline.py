@@ -160,7 +160,7 @@ def test_live_turns_are_never_early_and_a_late_one_moves_no_other() -> None:
                     assert await timer.wait_after(due - 1) == due  # what the core sees does not drift
                     early.append(timeline.ticks - due)
                     if period == 2:
-                        while timeline.ticks < due + 2 * LATE_TICKS:
+                        while timeline.reference.ticks() < due + 2 * LATE_TICKS:
                             pass  # the machine is busy
 
             node.tiles[0].start(periods)

@@ -22,6 +22,7 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.listener import Call
 from aisrv.xcore.runtime import MAX_VERBS_PER_TURN
 from aisrv.xcore.select import Selection
+from aisrv.xcore.tokens import Control
 from aisrv.xcore.traps import Trap, TrapKind
 from tests.support.simulation import Bench, bench, settle, simulated
 
@@ -127,6 +128,32 @@ async def test_a_core_that_is_awake_is_not_called() -> None:
         test.start(server.run)  # finds the command there, and never waits for it
         await settle()
         assert (server.at_once, server.awake) == ([], [(GET, 7)])
+
+
+@simulated
+async def test_a_call_waits_while_a_third_end_has_a_route_open_to_the_core_s() -> None:
+    async with served() as (test, server):
+        server.scope.cancel()
+        await settle()
+        third = test.end(test.b)
+        other = test.start(third.outuchar, 0x55)
+        assert await test.b.inuchar() == 0x55
+        await settle()
+        assert other.done  # what it sent is taken, and its route stays open
+        server.scope = trio.CancelScope()
+        test.start(server.run)
+        await settle()
+        call = test.start(get_command, test.a, GET, 7)
+        await settle()
+        assert (call.done, server.at_once, server.awake) == (False, [], [])
+        server.scope.cancel()
+        await settle()
+        await third.outct(Control.END)
+        await test.b.chkct(Control.END)
+        server.scope = trio.CancelScope()
+        test.start(server.run)
+        await settle()
+        assert call.value() == (Status.OKAY, DATA)
 
 
 @simulated

@@ -96,6 +96,8 @@ class CTile:
         """What all cores of the tile meet when the program is gone."""
         self.code: int | None = None
         """Exit code of the program where it has ended by itself."""
+        self.is_announced = False
+        """Whether the program said that it ends so."""
         self.on_exit: Callable[[], None] | None = None
         """Called where the program has ended by `exit`, before its cores trap for that."""
         self.returned: Final[list[int]] = []
@@ -329,7 +331,7 @@ class CTile:
             self._end(Trap(TrapKind.ECALL, f"the program of tile {self.tile.number} is lost: {error}"))
             return
         if self.ended is None:
-            self.code = error.code
+            self.code, self.is_announced = error.code, error.is_announced
         if self.on_exit is not None and error.code is not None:
             self._is_over = True
             self.on_exit()

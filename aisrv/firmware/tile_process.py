@@ -59,8 +59,10 @@ _CLOSED: Final = "closed its pipe to the simulator"
 class ProgramEnded(FirmwareError):
     """The process is gone, by itself or by a signal."""
 
-    def __init__(self, how: str, code: int | None = None) -> None:
+    def __init__(self, how: str, code: int | None = None, *, is_announced: bool = False) -> None:
         super().__init__(how)
+        self.is_announced: Final = is_announced
+        """Whether the program said so before, as `exit` does."""
         self.code: Final = code
         """Its exit code: 0 only where it announced that; None where it did not end by itself."""
 
@@ -72,7 +74,7 @@ def _end_of(status: int, announced: int | None) -> ProgramEnded:
     if status < 0:
         return ProgramEnded(f"was ended by {signal.Signals(-status).name}")
     if announced is not None and announced & 0xFF == status:
-        return ProgramEnded(f"ended with {announced}", announced)
+        return ProgramEnded(f"ended with {announced}", announced, is_announced=True)
     if status:
         return ProgramEnded(f"ended with {status}", status)
     return ProgramEnded("ended without calling exit")

@@ -50,8 +50,9 @@ class RunSettings(Struct, frozen=True):
     """Whether time is that of this machine; else it passes only while all cores wait."""
     stops_at_trap: bool = False
     """Whether a trap ends the run; else it halts its core alone, as on the chip."""
-    busy_cores_may_halt: bool = False
-    """Whether cores that are halted at the limit of CPU time leave the exit code as it is."""
+    has_checkers: bool = False
+    """Whether checkers judge: then codes that programs give, and cores that are halted at the limit of CPU
+    time, are no failures; a lost program and any other trap are."""
     takes_chip_time: bool = False
     """Whether verbs take the time that they take on the chip."""
     probes: tuple[Probe, ...] | None = None
@@ -163,10 +164,12 @@ async def _run(
                 node.tiles[number].start(main, name=name)
     codes = [tile.code for tile in tiles if tile.code is not None]
     codes += [code for tile in tiles for code in tile.returned]
+    if settings.has_checkers:
+        codes = [tile.code or 0 for tile in tiles if not tile.is_announced]
     if any(codes):
         return next(filter(None, codes)) & 0xFF or TRAPPED  # of 256 no system sees more than 0
     traps = [core.trap for core in node.runtime.halted]
-    if settings.busy_cores_may_halt:
+    if settings.has_checkers:
         traps = [trap for trap in traps if not isinstance(trap, CpuLimitTrap)]
     return TRAPPED if traps else 0
 

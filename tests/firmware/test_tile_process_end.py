@@ -132,7 +132,7 @@ def test_a_tile_that_is_lost_beside_one_that_ends_well(tmp_path: Path, lost: str
 def test_cores_that_run_for_too_long_may_halt(tmp_path: Path) -> None:
     """As under checkers; other traps count nevertheless."""
     processes = {0: ProcessSettings(cpu_limit=0.05, cpu_limit_halts=True)}
-    settings = RunSettings(processes, busy_cores_may_halt=True)
+    settings = RunSettings(processes, has_checkers=True)
     text = "for (volatile unsigned n = 0;; n++) {}"
     assert run_c(tmp_path, BESIDE.replace("WRONG", text).replace("END", "return 0"), settings) == 0
     assert run_c(tmp_path, BESIDE.replace("WRONG", "xassert(0)").replace("END", "return 0"), settings) == 1
@@ -214,13 +214,17 @@ def test_a_program():
         ("return 0", "1 passed"),
         (CLOSE, "1 failed"),
         ("xassert(0)", "1 failed"),
-        ("exit(1)", "1 failed"),
+        ("exit(1)", "1 passed"),  # as XMOS's own tests end
+        ("return 1", "1 passed"),
+        ("syscall(SYS_exit_group, 1)", "1 failed"),
         ("run_async(busy, NULL, NULL); delay_ticks(9)", "1 passed"),
     ],
 )
 def test_checkers_fail_where_their_program_is_lost(tmp_path: Path, end: str, outcome: str) -> None:
     text = f"""
+        #include <sys/syscall.h>
         #include <unistd.h>
+        long syscall(long number, ...);
         static void busy(void *unused) {{ for (volatile unsigned n = 0;; n++) {{}} }}
         int main(void) {{ (void)busy; {end}; return 0; }}
     """

@@ -1,7 +1,9 @@
 """The errors of the flash: of a part, its storage, and the layout of an image."""
 
+from aisrv.values.printable import PrintableError
 
-class FlashError(Exception):
+
+class FlashError(PrintableError):
     """The base of every error of the flash layer; the message says what was wrong, where, and what to do."""
 
 

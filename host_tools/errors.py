@@ -10,9 +10,10 @@ import errno
 from typing import Final
 
 from aisrv.protocol.commands import STATUS_ERRORS, Status, command_name
+from aisrv.values.printable import PrintableError
 
 
-class HostError(Exception):
+class HostError(PrintableError):
     """Anything that goes wrong between a host program and an AI server."""
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import EngineKind, default_kind
+from aisrv.values.printable import PrintableError
 from aisrv.values.settings.size import KIB
 from flash_server.chip.part import CLOCK_HZ, MX25R6435F, WIDTH, FlashPart
 from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
@@ -36,7 +37,7 @@ ENCODINGS: Final = ("bayer", "yuv", "rgb", "samples")
 """Names in `aisrv.sensors.image.frame.Encoding`."""
 
 
-class BoardError(ValueError):
+class BoardError(PrintableError, ValueError):
     """A board that cannot be built; the message says which setting is wrong and why."""
 
     def __init__(self, message: str, *setting: str | int) -> None:

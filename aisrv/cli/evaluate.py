@@ -153,6 +153,7 @@ def _request(
         clusters.shard,
         _cluster(clusters, on),
         devices,
+        data_options.memory,
     )
 
 

@@ -15,6 +15,7 @@ from aisrv.protocol.engine_kind import EngineKind
 from aisrv.terminal.command_group import INTERRUPTED, Group
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
+from aisrv.values.settings.size_option import SIZE
 
 if TYPE_CHECKING:
     from aisrv.evaluate.fleet.local_cluster import Place
@@ -125,6 +126,13 @@ class ExampleOptions:
     labels: Path | None = option(
         "--labels", type=FILE, help="Names of the classes, a line each; or the labels of IDX data."
     )
+    memory: int = option(
+        "--max-memory",
+        type=SIZE,
+        default="2G",
+        show_default=True,
+        help="Memory that the data may take; what is mapped takes none.",
+    )
 
 
 @fleet.command(cls=GroupedCommand)
@@ -157,7 +165,14 @@ def plan(model: Path, data: str, cluster: ClusterOptions, example: ExampleOption
         from aisrv.evaluate.fleet.costs import as_json as to_json
         from aisrv.evaluate.fleet.units import measure
 
-        request = Request(model, data, labels=example.labels, inputs=example.inputs, kind=example.kind)
+        request = Request(
+            model,
+            data,
+            labels=example.labels,
+            inputs=example.inputs,
+            kind=example.kind,
+            memory=example.memory,
+        )
         loaded = load(request)
         units = measure(request, loaded, cpu_name())
     except EvaluateError as error:

@@ -133,7 +133,9 @@ def _make_library(number: int, spec: TaskSpec) -> None:
         return
     logger.warning("the task %r: its command, %s, runs with all rights of yours", spec.name, spec.command[0])
     try:
-        done = subprocess.run(spec.command, cwd=spec.folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            spec.command, cwd=spec.folder, capture_output=True, text=True, errors="replace", check=False
+        )
     except OSError as error:
         problem = f"{spec.command[0]}: {error.strerror}"
     else:

@@ -10,8 +10,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from aisrv.values.printable import PrintableError
 
-class UserModuleError(Exception):
+
+class UserModuleError(PrintableError):
     """An error in a module of the user's own, or in what a board names in it."""
 
 

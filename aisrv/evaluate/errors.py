@@ -1,7 +1,9 @@
 """What ends an evaluation before it has a result."""
 
+from aisrv.values.printable import PrintableError
 
-class EvaluateError(Exception):
+
+class EvaluateError(PrintableError):
     """Base of the errors of this package; the message says what was wrong, where, and what to do."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from aisrv.evaluate.cluster import ClusterSettings
+from aisrv.evaluate.data.allowance import LARGEST_DATA
 from aisrv.evaluate.data.data_set import (
     DataSet,
     check_recordings,
@@ -74,6 +75,8 @@ class Request:
     """The cluster that runs the shards; None is this machine."""
     devices: int = 1
     """Devices at once, where they are virtual."""
+    memory: int = LARGEST_DATA
+    """Bytes that the data may take in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ def load(request: Request) -> Loaded:
     data_of_model = read_regular(request.model)
     file = ModelFile(request.model.name, data_of_model)
     model, inputs, outputs = read_model_file(file)
-    data, given = open_data(request.data, request.labels, request.columns)
+    data, given = open_data(request.data, request.labels, request.columns, request.memory)
     data = data.first(request.limit)
     names = tuple(spec.name for spec in inputs)
     settings = read_settings(request.inputs, names) if request.inputs is not None else {}

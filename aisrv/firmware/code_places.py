@@ -23,7 +23,9 @@ def lines_of(program: Path, frames: Sequence[int]) -> list[str]:
     if tool is None or not frames:
         return []
     command = [tool, "-fpie", str(program), *(hex(frame) for frame in frames)]
-    named = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+    named = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", check=False
+    ).stdout.splitlines()
     own = [line for line in map(_place, named) if line]
     folded = [(line, len(list(group))) for line, group in groupby(own)]
     return [line if count == 1 else f"{line}, {count} times" for line, count in folded[:_MOST_FRAMES]]

@@ -336,7 +336,7 @@ def _run_all(commands: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         raise CompileError(done.stderr.strip() or f"{command[0]} failed with {done.returncode}")
     return done.stdout

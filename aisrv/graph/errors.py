@@ -5,12 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from aisrv.values.printable import PrintableError, printable
+
 _LONGEST_NAME: Final = 60
 MOST_ERRORS: Final = 20
 """Number of errors that a run of the compiler reports."""
 
 
-class GraphError(Exception):
+class GraphError(PrintableError):
     """A graph that cannot be read, compiled or run."""
 
 
@@ -50,7 +52,7 @@ class Message:
     kind: str = "error"
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.kind}: {self.text}"
+        return printable(f"{self.place}: {self.kind}: {self.text}")
 
 
 class TextError(GraphError):

@@ -129,6 +129,8 @@ def run_compiler(arguments: Sequence[str]) -> None:
     program = shutil.which(COMPILER)
     if program is None:
         raise BuildError(f"{COMPILER} is not installed: apt-get install gcc-arm-none-eabi")
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, *arguments], capture_output=True, text=True, errors="replace", check=False
+    )
     if done.returncode:
         raise BuildError(f"{COMPILER} failed:\n{done.stderr.strip()}")

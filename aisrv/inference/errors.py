@@ -3,9 +3,10 @@
 from typing import Self
 
 from aisrv.model.errors import LoadResult, ModelFileError
+from aisrv.values.printable import PrintableError
 
 
-class InferenceError(Exception):
+class InferenceError(PrintableError):
     """Base of the errors of an inference engine."""
 
 

@@ -1,7 +1,8 @@
 """The options of custom operators: a flexbuffer that maps names to integers, bytes, and lists of them."""
 
-import struct
 from typing import Any, Final, Self
+
+from aisrv.values.parser_errors import parser_errors
 
 LARGEST_OPTIONS: Final = 1 << 16
 """Bytes of options that are read: those that hold only numbers have a few dozen."""
@@ -10,9 +11,6 @@ MAX_ELEMENTS: Final = 10
 
 _MAX_PARTS: Final = 100
 """Elements of a list of bytes that is read: a convolution has some for each thread."""
-
-# The package follows every offset and takes every length for true: slices and conversions fail in many ways.
-_UNREADABLE: Final = (struct.error, ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 
 
 class CustomOptions:
@@ -28,32 +26,26 @@ class CustomOptions:
 
         if not 3 <= len(data) <= LARGEST_OPTIONS:
             raise ValueError(f"{len(data)} bytes: options have 3 to {LARGEST_OPTIONS}")
-        try:
+        with parser_errors("custom options", ValueError):
             root = flexbuffers.GetRoot(data)
             if not root.IsMap:
                 raise ValueError("the root is not a map")
             return cls(root.AsMap)
-        except _UNREADABLE as error:
-            raise ValueError(str(error) or type(error).__name__) from error
 
     @property
     def names(self) -> frozenset[str]:
-        try:
+        with parser_errors("custom options", ValueError):
             return frozenset(_text(key) for key in self._options.Keys)
-        except _UNREADABLE as error:
-            raise ValueError(str(error) or type(error).__name__) from error
 
     def data(self, *names: str) -> bytes | None:
         """Return the string or blob with the first of these names that exists, or None."""
-        try:
+        with parser_errors("custom options", ValueError):
             value = self._find(names)
             return None if value is None else _bytes(value)
-        except _UNREADABLE as error:
-            raise ValueError(str(error) or type(error).__name__) from error
 
     def first_data(self, *names: str) -> tuple[bytes, ...]:
         """Return the strings and blobs of a list, or of the first list in it; nothing if there is none."""
-        try:
+        with parser_errors("custom options", ValueError):
             value = self._find(names)
             if value is None:
                 return ()
@@ -63,24 +55,18 @@ class CustomOptions:
             if elements and _is_list(elements[0]):
                 elements = _elements(elements[0])
             return tuple(_bytes(each) for each in elements if each.IsString or each.IsBlob)
-        except _UNREADABLE as error:
-            raise ValueError(str(error) or type(error).__name__) from error
 
     def integer(self, *names: str) -> int | None:
         """Return the integer with the first of these names that exists, or None."""
-        try:
+        with parser_errors("custom options", ValueError):
             value = self._find(names)
             return None if value is None else _integer(value)
-        except _UNREADABLE as error:
-            raise ValueError(str(error) or type(error).__name__) from error
 
     def integers(self, *names: str) -> tuple[int, ...] | None:
         """Return the list of integers with the first of these names that exists, or None."""
-        try:
+        with parser_errors("custom options", ValueError):
             value = self._find(names)
             return None if value is None else _integers(value)
-        except _UNREADABLE as error:
-            raise ValueError(str(error) or type(error).__name__) from error
 
     def _find(self, names: tuple[str, ...]) -> Any:  # noqa: ANN401
         for name in names:

@@ -3,6 +3,8 @@
 import enum
 from typing import ClassVar, Final
 
+from aisrv.values.printable import PrintableError
+
 MAX_TABLES: Final = 65_536
 """Flatbuffer tables that are read from one file: bounds the time that a file with shared tables can take."""
 MAX_TENSORS: Final = 4_096
@@ -24,7 +26,7 @@ class LoadResult(enum.IntEnum):
     """Something in the model that the interpreter has no code for; another one may."""
 
 
-class ModelFileError(ValueError):
+class ModelFileError(PrintableError, ValueError):
     """Bytes that are not a model; the message says what is wrong and where."""
 
     load_result: ClassVar[LoadResult] = LoadResult.OTHER

@@ -2,14 +2,17 @@
 
 import gc
 import importlib
+import io
 import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 import click
+
+from aisrv.values.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -39,6 +42,7 @@ class Group(click.Group):
         """Run the command, and end the process."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        _show_any_character(sys.stdout)
         try:
             try:
                 super().main(args, prog_name, complete_var, **extra)
@@ -56,6 +60,9 @@ class Group(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
+        except click.ClickException as error:
+            error.message = printable_lines(error.message)  # type: ignore[misc]  # which click means to be set
+            raise
         except (KeyboardInterrupt, BaseExceptionGroup) as error:
             if ctx.parent is not None or not _is_interrupt(error):
                 raise
@@ -78,6 +85,12 @@ class Group(click.Group):
             if near:
                 raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
             raise
+
+
+def _show_any_character(stream: TextIO) -> None:
+    """Let a stream escape what it cannot encode, such as names of files that are no UTF-8."""
+    if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+        stream.reconfigure(errors="backslashreplace")
 
 
 def _is_interrupt(error: BaseException) -> bool:
@@ -103,7 +116,7 @@ def os_error_text(error: OSError) -> str:
     """Describe an error of the operating system by the file that it is about."""
     if error.strerror is None:
         return str(error)
-    return f"{error.filename or 'standard output'}: {error.strerror}"
+    return printable(f"{error.filename or 'standard output'}: {error.strerror}")
 
 
 class CommandGroup(Group):
@@ -120,7 +133,7 @@ class CommandGroup(Group):
             ctx.exit(code)
 
     def show_error(self, _context: click.Context, error: Exception, _code: int) -> None:
-        click.echo(f"{self.name}: {' '.join(str(error).split())}", err=True)
+        click.echo(f"{self.name}: {printable(' '.join(str(error).split()))}", err=True)
 
 
 class LazyGroup(Group):

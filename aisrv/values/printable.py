@@ -4,6 +4,7 @@ Texts of models, devices and interpreters may have control characters, which mov
 which no XML file may have.
 """
 
+import os
 from typing import Final
 
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
@@ -22,3 +23,19 @@ def printable_lines(text: str) -> str:
         text = text.replace("\r\n", "\n")
         text = "".join(each if each.isprintable() or each in "\n\t" else REPLACEMENT for each in text)
     return text
+
+
+def readable_name(name: str) -> str:
+    """Return a file's name as text that can be encoded: a byte of no UTF-8 becomes `\\xff`, as it may be."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(name).decode(errors="backslashreplace")
+    return name
+
+
+class PrintableError(Exception):
+    """Base of errors about what comes from elsewhere: their texts have no control characters."""
+
+    def __str__(self) -> str:
+        return printable_lines(super().__str__())

@@ -4,9 +4,9 @@ The blob may be the root, or lie in vectors and maps below it; the first one cou
 in which they are stored.
 """
 
-import struct
 from typing import TYPE_CHECKING, Final
 
+from aisrv.values.parser_errors import parser_errors
 from flash_server.files import InputError
 
 if TYPE_CHECKING:
@@ -25,10 +25,8 @@ def first_blob(data: bytes) -> bytes:
     # The root's width; the reader would take any number and look elsewhere.
     if len(data) < 3 or data[-1] not in (1, 2, 4, 8):
         raise InputError("no flexbuffer: it ends with the width of its root, which is 1, 2, 4 or 8")
-    try:
+    with parser_errors("no flexbuffer", InputError):
         found = _Search(len(data)).find(flexbuffers.GetRoot(data), 0)
-    except (ValueError, LookupError, TypeError, struct.error, OverflowError) as error:
-        raise InputError(f"no flexbuffer: {error}") from error
     if found is None:
         raise InputError("the flexbuffer has no blob")
     return found

@@ -5,6 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from aisrv.values.printable import printable
 from aisrv.values.regular_file import check_regular, read_regular
 from aisrv.values.whole_file import write_whole
 from host_tools.errors import TensorError
@@ -56,7 +57,7 @@ def read_model_file(path: Path) -> "Model":
     try:
         return read_model(read_regular(path))
     except (OSError, ModelFileError) as error:
-        raise TensorError(f"{path}: {error}") from error
+        raise TensorError(f"{printable(str(path))}: {error}") from error
 
 
 def read_tensor(
@@ -85,11 +86,11 @@ def read_tensor(
             data = read_regular(path)
     except (OSError, TensorError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise TensorError(f"{path}: {reason}") from error
+        raise TensorError(f"{printable(str(path))}: {reason}") from error
     expected = spec.nbytes if spec else length
     if expected is not None and len(data) != expected:
         kind = f" ({spec})" if spec else ""
-        raise TensorError(f"{path}: {len(data)} bytes, the tensor has {expected}{kind}")
+        raise TensorError(f"{printable(str(path))}: {len(data)} bytes, the tensor has {expected}{kind}")
     return data
 
 
@@ -97,7 +98,7 @@ def _array(path: Path, spec: TensorSpec | None, length: int | None) -> bytes:
     try:
         return array_tensor(read_npy(path), spec, length)
     except ValueError as error:
-        raise TensorError(f"not a .npy file of numbers ({error})") from error
+        raise TensorError(f"not a .npy file of numbers: {printable(str(error), 300)}") from error
 
 
 def array_tensor(array: "Array", spec: TensorSpec | None, length: int | None = None) -> bytes:

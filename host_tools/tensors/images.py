@@ -7,12 +7,12 @@ uint8 = pixel. For the usual quantizations (scale 1/255, 2/255 or 1) both ways g
 one step apart. A float32 tensor gets 0..1.
 """
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aisrv.values.extras import import_failure
 from aisrv.values.regular_file import opened_regular
+from aisrv.values.untrusted_picture import FORMATS, opened_picture
 from host_tools.errors import TensorError
 from host_tools.tensors.tensor_spec import TensorSpec
 
@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 
     Pixels = npt.NDArray[np.uint8]
 
-SUFFIXES: Final = frozenset(
-    {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-)
+SUFFIXES: Final = frozenset(FORMATS)
 """Endings of file names that are images."""
 
-LARGEST_PIXELS: Final = 8192 * 8192
-"""Of an image, whose pixels take four bytes each while it is resized."""
+_ORIENTATION: Final = 0x0112
+"""Exif's tag of how a camera was held; 1 is upright."""
 
 RANGES: Final[dict[str, tuple[float, float]]] = {
     "0..1": (0.0, 1.0),
@@ -51,19 +49,12 @@ def read_image(path: Path, spec: TensorSpec, value_range: str = AUTO, invert: bo
     """Return the bytes of the tensor `spec` for an image file; as `image_tensor`."""
     image_shape(spec)
     try:
-        from PIL import Image
+        from PIL import ImageOps
     except ImportError as error:
         raise TensorError(import_failure("reading images needs Pillow", error, "images")) from error
-    try:
-        with warnings.catch_warnings(), opened_regular(path) as file:
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the bound below is less
-            with Image.open(file) as image:
-                if image.width * image.height > LARGEST_PIXELS:
-                    size = f"{image.width}x{image.height}"
-                    raise TensorError(f"{size} pixels, at most {LARGEST_PIXELS} are read: scale it down")
-                return image_tensor(image, spec, value_range, invert)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise TensorError(f"not an image that can be read ({error})") from error
+    with opened_regular(path) as file, opened_picture(file, TensorError) as image:
+        ImageOps.exif_transpose(image, in_place=True)
+        return image_tensor(image, spec, value_range, invert)
 
 
 def image_tensor(
@@ -76,8 +67,10 @@ def image_tensor(
     height, width, channels = image_shape(spec)
     if image.mode.startswith(("I", "F")):
         raise TensorError(f"the image has pixels of mode {image.mode}; save it with 8 bits a channel")
-    upright = ImageOps.exif_transpose(image).convert(_CHANNEL_MODES[channels])
-    resized = upright.resize((width, height), Image.Resampling.BILINEAR)
+    mode = _CHANNEL_MODES[channels]
+    upright = ImageOps.exif_transpose(image) if image.getexif().get(_ORIENTATION, 1) != 1 else image
+    colored = upright if upright.mode == mode else upright.convert(mode)
+    resized = colored.resize((width, height), Image.Resampling.BILINEAR)
     pixels = np.asarray(resized, dtype=np.uint8)
     elements = pixels_to_elements(~pixels if invert else pixels, spec, value_range)
     return elements.astype(np.dtype(spec.dtype).newbyteorder("<")).tobytes()

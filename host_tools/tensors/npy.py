@@ -1,9 +1,11 @@
 """`.npy` files: arrays of numbers, read within the bytes that are there."""
 
 import io
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from aisrv.values.parser_errors import parser_errors
 from aisrv.values.regular_file import read_regular
 
 if TYPE_CHECKING:
@@ -28,11 +30,11 @@ def parse_npy(data: bytes) -> "Array":
     shape, in_columns, dtype = npy_header(file)
     if dtype.hasobject:
         raise ValueError("it holds Python objects")
-    try:
+    if math.prod(shape) * dtype.itemsize > len(data) - file.tell():
+        raise ValueError(f"{len(data) - file.tell()} bytes are fewer than {shape} of {dtype} takes")
+    with parser_errors("a shape that NumPy does not know", ValueError):
         # NumPy's own reader takes memory for the shape that a header names before it looks for the elements.
         return np.ndarray(shape, dtype, data, file.tell(), order="F" if in_columns else "C")
-    except TypeError:
-        raise ValueError(f"{len(data) - file.tell()} bytes are fewer than {shape} of {dtype} takes") from None
 
 
 def npy_header(file: BinaryIO) -> "tuple[tuple[int, ...], bool, np.dtype[np.generic]]":
@@ -42,11 +44,12 @@ def npy_header(file: BinaryIO) -> "tuple[tuple[int, ...], bool, np.dtype[np.gene
     """
     from numpy.lib import format as npy
 
-    version = npy.read_magic(file)  # type: ignore[no-untyped-call]
-    if version == (1, 0):
-        return npy.read_array_header_1_0(file)  # type: ignore[no-untyped-call,no-any-return]
-    if version == (2, 0):
-        return npy.read_array_header_2_0(file)  # type: ignore[no-untyped-call,no-any-return]
+    with parser_errors("its header", ValueError):
+        version = npy.read_magic(file)  # type: ignore[no-untyped-call]
+        if version == (1, 0):
+            return npy.read_array_header_1_0(file)  # type: ignore[no-untyped-call,no-any-return]
+        if version == (2, 0):
+            return npy.read_array_header_2_0(file)  # type: ignore[no-untyped-call,no-any-return]
     raise ValueError(f"version {version[0]}.{version[1]}, which is not for numbers")
 
 

@@ -78,12 +78,14 @@ class TensorSpec:
 
         dtype: np.dtype[Any] = np.dtype(self.dtype)
         if dtype.kind == "f":
-            return real.astype(dtype)
+            with np.errstate(over="ignore"):  # what is beyond the type becomes infinite
+                return real.astype(dtype)
         if self.scale is None:
             raise TensorError(f"the tensor is {self} without quantization: real numbers have no place in it")
         if not np.isfinite(real).all():
             raise TensorError("the array has values that are not finite")
-        steps = real.astype(np.float32) / np.float32(self.scale)
+        with np.errstate(over="ignore"):  # infinity saturates, too
+            steps = real.astype(np.float32) / np.float32(self.scale)
         limits = np.iinfo(dtype)
         whole = np.trunc(steps.astype(np.float64) + np.copysign(0.5, steps)) + self.zero_point
         elements: Array = np.clip(whole, limits.min, limits.max).astype(dtype)

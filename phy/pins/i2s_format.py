@@ -4,19 +4,25 @@ Source: Philips, "I2S bus specification" (1996): data change with the falling ed
 significant bit a period after the word clock has changed; the word clock is low for the left channel.
 """
 
+import struct
 import wave
 from collections.abc import Sequence
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from aisrv.values.parser_errors import parser_errors
+from aisrv.values.printable import PrintableError, printable
 from aisrv.values.regular_file import opened_regular
 from aisrv.values.whole_file import write_whole
 from aisrv.xcore.pin import Pin
 
 CHANNELS: Final = 2
+LARGEST_FILE: Final = 16 << 20
+"""Bytes of a WAV file."""
 WIDTHS: Final = (16, 24, 32)
 """Bits of a sample that WAV files here have."""
 
@@ -39,27 +45,38 @@ class Sound(Struct, frozen=True):
     samples: Sequence[int]
 
 
-class SoundError(ValueError):
+class SoundError(PrintableError, ValueError):
     """A WAV file that cannot be played; the message says why."""
 
 
 def read_wav(path: Path) -> Sound:
     """Read a WAV file; a mono one plays on both channels. Raises SoundError and OSError."""
-    try:
-        with opened_regular(path) as opened, wave.open(opened) as file:
-            channels, size, rate, frames = file.getparams()[:4]
-            data = file.readframes(frames)
-    except (wave.Error, EOFError) as error:
-        raise SoundError(f"{path} is no WAV file of whole samples: {error}") from None
+    name = printable(str(path))
+    with (
+        opened_regular(path, LARGEST_FILE) as opened,
+        parser_errors(f"{name} is no WAV file of whole samples", SoundError),
+        wave.open(opened) as file,
+    ):
+        channels, size, rate, frames = file.getparams()[:4]
+        data = file.readframes(frames)
     if channels not in (1, CHANNELS) or size * 8 not in WIDTHS:
         raise SoundError(
-            f"{path} has {channels} channels of {size * 8} bits; 1 or 2 of 16, 24 or 32 bits can be played"
+            f"{name} has {channels} channels of {size * 8} bits; 1 or 2 of 16, 24 or 32 bits can be played"
         )
     whole = len(data) - len(data) % (size * channels)
-    samples = [int.from_bytes(data[at : at + size], "little", signed=True) for at in range(0, whole, size)]
+    samples = _samples(data[:whole], size)
     if channels == 1:
-        samples = [sample for sample in samples for _ in range(CHANNELS)]
-    return Sound(rate, size * 8, tuple(samples))
+        samples = tuple(chain.from_iterable(zip(samples, samples, strict=True)))
+    return Sound(rate, size * 8, samples)
+
+
+def _samples(data: bytes, size: int) -> tuple[int, ...]:
+    """Return the samples of `size` bytes each."""
+    code = {2: "h", 4: "i"}.get(size)
+    if code is not None:
+        return struct.unpack(f"<{len(data) // size}{code}", data)
+    places = range(0, len(data), size)
+    return tuple(int.from_bytes(data[at : at + size], "little", signed=True) for at in places)
 
 
 def write_wav(path: Path, sound: Sound) -> None:

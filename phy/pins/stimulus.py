@@ -5,24 +5,30 @@ first line has their names: `time,scl,sda`.
 """
 
 import csv
+import itertools
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from io import BytesIO, StringIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
-from vcd.reader import TokenKind, VCDParseError, tokenize
+from vcd.reader import TokenKind, tokenize
 
+from aisrv.values.parser_errors import parser_errors
+from aisrv.values.printable import PrintableError, printable
 from aisrv.values.regular_file import read_regular
 from aisrv.xcore.clock import TICKS_PER_SECOND
 from aisrv.xcore.pin import HIGH, LOW, Pin, Z
 from phy.pins.driver import PinDriver
 
-LARGEST_FILE: Final = 64 << 20
+LARGEST_FILE: Final = 8 << 20
 """Bytes."""
+_LONGEST_SHOWN: Final = 100
+_LONGEST_NAMES: Final = 300
 _LEVELS: Final = {"0": LOW, "1": HIGH, "z": Z, "Z": Z, "x": Z, "X": Z}
 """What is unknown in the file is not driven."""
 _UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15}
@@ -31,7 +37,7 @@ Changes = tuple[tuple[int, int], ...]
 """Tick and level of each change."""
 
 
-class StimulusError(ValueError):
+class StimulusError(PrintableError, ValueError):
     """A file that is no stimulus; the message says why, and names the file."""
 
 
@@ -54,23 +60,51 @@ def read_stimulus(path: Path, signal: str = "", *, names: Sequence[str] = ()) ->
     A name is a signal's whole one, as `top.i2c.scl`, or its last parts. Raises StimulusError and OSError.
     """
     content = read_regular(path, LARGEST_FILE)
-    try:
-        signals = _READERS[path.suffix](content)
-    except KeyError:
-        raise StimulusError(f"{path}: a stimulus is a file .vcd or .csv") from None
-    except _Malformed as error:
-        raise StimulusError(f"{path}: {error}") from None
+    shown = printable(str(path))
+    reader = _READERS.get(path.suffix)
+    if reader is None:
+        raise StimulusError(f"{shown}: a stimulus is a file .vcd or .csv")
+    with parser_errors(f"{shown}: no {path.suffix[1:].upper()} file", StimulusError, (_Malformed,)):
+        try:
+            signals = reader(content)
+        except _Malformed as error:
+            raise StimulusError(f"{shown}: {error}") from None
     found = _chosen(signals, (signal,) if signal else names)
     if found is None and len(signals) == 1 and not signal:
         found = next(iter(signals))
     if found is None:
         wanted = signal or " or ".join(names)
-        known = ", ".join(list(signals)[:12]) or "none"
-        raise StimulusError(f"{path}: it has no signal {wanted!r}; there are {known}")
-    return Stimulus(path.name, signals[found])
+        known = printable(", ".join(list(signals)[:12]), _LONGEST_NAMES) or "none"
+        raise StimulusError(f"{shown}: it has no signal {wanted!r}; there are {known}")
+    return Stimulus(printable(path.name), signals[found].kept())
 
 
-def _chosen(signals: Mapping[str, Changes], names: Sequence[str]) -> str | None:
+class _Signal:
+    """The changes of a signal as a file has them: ticks that never go back, and levels."""
+
+    def __init__(self) -> None:
+        self._ticks = array("q")
+        self._levels = bytearray()
+
+    def add(self, tick: int, level: int) -> None:
+        """Add a change; OverflowError for a tick beyond 64 bits."""
+        self._ticks.append(tick)
+        self._levels.append(level)
+
+    def kept(self) -> Changes:
+        """Return the changes without what lasts no tick, and without levels that are the same as before."""
+        return tuple(self._kept())
+
+    def _kept(self) -> Iterator[tuple[int, int]]:
+        before: int | None = None
+        following = itertools.chain(itertools.islice(self._ticks, 1, None), (None,))
+        for tick, level, after in zip(self._ticks, self._levels, following, strict=False):
+            if tick != after and level != before:
+                yield tick, level
+                before = level
+
+
+def _chosen(signals: Mapping[str, _Signal], names: Sequence[str]) -> str | None:
     for name in filter(None, names):
         for signal in signals:
             if signal == name or signal.endswith(f".{name}"):
@@ -82,16 +116,9 @@ class _Malformed(Exception):
     """What is wrong with a file."""
 
 
-def _read_vcd(content: bytes) -> dict[str, Changes]:
-    try:
-        return _signals_of_vcd(content)
-    except (VCDParseError, UnicodeDecodeError, KeyError, IndexError, ValueError) as error:
-        raise _Malformed(f"no VCD file: {error}") from None
-
-
-def _signals_of_vcd(content: bytes) -> dict[str, Changes]:
+def _read_vcd(content: bytes) -> dict[str, _Signal]:
     names: dict[str, list[str]] = {}
-    found: dict[str, list[tuple[int, int]]] = {}
+    found: dict[str, _Signal] = {}
     scopes: list[str] = []
     ticks = Fraction(TICKS_PER_SECOND, 10**9)
     tick = 0
@@ -104,34 +131,32 @@ def _signals_of_vcd(content: bytes) -> dict[str, Changes]:
             scopes.pop()
         elif token.kind is TokenKind.VAR and token.var.size == 1:
             names.setdefault(token.var.id_code, []).append(".".join((*scopes, token.var.reference)))
-            found.setdefault(token.var.id_code, [])
+            found.setdefault(token.var.id_code, _Signal())
         elif token.kind is TokenKind.CHANGE_TIME:
             before, tick = tick, round(token.time_change * ticks)
             if tick < before:
                 raise ValueError("the time goes back")
         elif token.kind is TokenKind.CHANGE_SCALAR and token.scalar_change.id_code in found:
-            found[token.scalar_change.id_code].append((tick, _LEVELS[token.scalar_change.value]))
-    return {name: _last_of_each_tick(found[code]) for code, each in names.items() for name in each}
+            found[token.scalar_change.id_code].add(tick, _LEVELS[token.scalar_change.value])
+    return {name: found[code] for code, each in names.items() for name in each}
 
 
-def _read_csv(content: bytes) -> dict[str, Changes]:
-    try:
-        rows = list(csv.reader(StringIO(content.decode()), strict=True))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise _Malformed(f"no CSV file: {error}") from None
-    if not rows or len(rows[0]) < 2:
+def _read_csv(content: bytes) -> dict[str, _Signal]:
+    rows = csv.reader(TextIOWrapper(BytesIO(content), "utf-8", newline=""), strict=True)
+    header = next(rows, [])
+    if len(header) < 2:
         raise _Malformed('the first line has the names, as "time,scl,sda"')
-    changes: list[tuple[int, list[int]]] = []
-    for line, row in enumerate(rows[1:], 2):
+    signals = [_Signal() for _ in header[1:]]
+    before = 0
+    for line, row in enumerate(rows, 2):
         if row:
-            tick, levels = _row(line, row, len(rows[0]))
-            if changes and tick < changes[-1][0]:
+            tick, levels = _row(line, row, len(header))
+            if tick < before:
                 raise _Malformed(f"line {line}: the time is before that of a line above")
-            changes.append((tick, levels))
-    return {
-        name.strip(): _last_of_each_tick([(tick, levels[at]) for tick, levels in changes])
-        for at, name in enumerate(rows[0][1:])
-    }
+            before = tick
+            for signal, level in zip(signals, levels, strict=True):
+                signal.add(tick, level)
+    return {name.strip(): signal for name, signal in zip(header[1:], signals, strict=True)}
 
 
 def _row(line: int, row: Sequence[str], columns: int) -> tuple[int, list[int]]:
@@ -141,26 +166,13 @@ def _row(line: int, row: Sequence[str], columns: int) -> tuple[int, list[int]]:
         seconds = Decimal(row[0])
         levels = [_LEVELS[cell.strip()] for cell in row[1:]]
     except (InvalidOperation, KeyError):
-        text = ",".join(row)
+        text = printable(",".join(row[:_LONGEST_SHOWN]), _LONGEST_SHOWN)
         raise _Malformed(f"line {line}: a time in seconds and levels 0, 1, x or z, not {text!r}") from None
     if not (seconds.is_finite() and 0 <= seconds < 10**9):
-        raise _Malformed(f"line {line}: the time {row[0]} is not 0 s or later")
+        raise _Malformed(f"line {line}: the time {printable(row[0], 20)} is not 0 s or later")
     return round(seconds * TICKS_PER_SECOND), levels
 
 
-def _last_of_each_tick(changes: Sequence[tuple[int, int]]) -> Changes:
-    """Leave out what lasts no tick, and levels that are the same as before."""
-    return tuple(_kept(dict(changes)))
-
-
-def _kept(levels: Mapping[int, int]) -> Iterator[tuple[int, int]]:
-    before: int | None = None
-    for tick, level in levels.items():
-        if level != before:
-            yield tick, level
-            before = level
-
-
-_READERS: Final[Mapping[str, Callable[[bytes], dict[str, Changes]]]] = MappingProxyType(
+_READERS: Final[Mapping[str, Callable[[bytes], dict[str, _Signal]]]] = MappingProxyType(
     {".vcd": _read_vcd, ".csv": _read_csv}
 )

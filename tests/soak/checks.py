@@ -3,6 +3,7 @@
 from typing import Final
 
 from tests.soak import (
+    command_files,
     commands,
     files,
     guided,
@@ -21,6 +22,7 @@ CHECKS: Final[dict[str, Check]] = {
     check.name: check
     for check in (
         files.CHECK,
+        command_files.CHECK,
         usbip.CHECK,
         jacdac.CHECK,
         commands.CHECK,

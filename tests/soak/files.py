@@ -5,13 +5,10 @@ images, models, and graphs as texts, words and manifests.
 """
 
 import random
-import struct
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable  # noqa: TC003
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +21,7 @@ from aisrv.model.errors import ModelFileError
 from aisrv.model.reader import read_model
 from aisrv.model.relocatable.container import Image as RelocatableImage
 from aisrv.model.relocatable.errors import ImageError
+from aisrv.values.printable import printable_lines
 from flash_server.boot.boot_image import build_boot_image, build_boot_partition, parse_boot_image, report_of
 from flash_server.errors import FlashError
 from flash_server.files import InputError
@@ -35,6 +33,8 @@ from flash_server.image.params_file import first_blob
 from phy.usb.taps.capture_reader import CaptureError, read_capture
 from tests.board.test_xn_file import BOARD as XN_BOARD
 from tests.soak.check import Check, Figures
+from tests.soak.data_readers import DATA_READERS
+from tests.soak.reader import Reader, mutant
 from tests.support.hostile_graphs import computer, try_manifest, try_text, try_words
 from tests.support.paths import ROOT
 from tests.support.relocatable import DIGITS as RELOCATABLE_DIGITS
@@ -42,56 +42,6 @@ from tests.support.relocatable import DIGITS as RELOCATABLE_DIGITS
 LONGEST: Final = 1.0
 """Seconds of CPU that a file may take."""
 SECTOR: Final = 4096
-WORDS: Final = (0, 1, 4, 0x7FFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFC, 0xFFFFFFFF)
-TEXTS: Final = (
-    *(b"[", b"]", b"[[", b"]]", b"=", b'"', b"'''", b"{", b"}", b",", b".", b"\n", b"#", b"\0", b"\xff"),
-    *(b"-1", b"0", b"1", b"99999999999999999999", b"1e400", b"nan", b"inf", b"true", b"2026-01-01", b"0x"),
-    *(b'"64K"', b'"-1M"', b'""', b"a.b.c = 1", b"<", b"/>", b"&amp;", b"&x;", b"\xc3\xa9", b"\r", b"\x1b[2J"),
-)
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Something that reads files: what it takes whole, and the error by which it refuses the rest."""
-
-    originals: Sequence[bytes]
-    read: Callable[[bytes, Path], object]
-    error: type[Exception]
-    is_text: bool = False
-
-
-def mutant(original: bytes, chance: random.Random, *, is_text: bool) -> bytes:
-    """Return a file with up to eight places changed, cut, doubled or moved."""
-    data = bytearray(original)
-    for _ in range(chance.choice((1, 1, 2, 4, 8))):
-        at = chance.randrange(len(data) + 1)
-        change = chance.randrange(8)
-        if change == 0 and at < len(data):
-            data[at] ^= 1 << chance.randrange(8)
-        elif change == 1 and is_text:
-            data[at:at] = chance.choice(TEXTS)
-        elif change == 1 and len(data) >= 4:
-            # Headers come first in most files.
-            place = chance.randrange(min(len(data), chance.choice((64, 1024, len(data)))) // 4 + 1) * 4
-            if place + 4 <= len(data):
-                struct.pack_into(
-                    "<I", data, place, chance.choice((*WORDS, len(data), chance.getrandbits(32)))
-                )
-        elif change == 2:
-            del data[at:]
-        elif change == 3:
-            del data[at : at + chance.choice((1, 2, 4, 16, 256))]
-        elif change == 4:
-            data[at:at] = data[at : at + chance.choice((1, 4, 16, 256))]
-        elif change == 5:
-            data[at:at] = chance.randbytes(chance.choice((1, 3, 4, 64)))
-        elif change == 6:
-            other = chance.randrange(len(data) + 1)
-            length = chance.choice((1, 4, 16, 64))
-            data[at : at + length] = data[other : other + length]
-        else:
-            data[at : at + chance.choice((1, 4, 16))] = bytes((chance.choice((0, 0xFF, 0x20, 0x7F)),)) * 4
-    return bytes(data)
 
 
 def _images() -> list[bytes]:
@@ -193,6 +143,7 @@ READERS: Final[dict[str, Reader]] = {
         lambda data, _: read_model(data),
         ModelFileError,
     ),
+    **DATA_READERS,
 }
 
 
@@ -201,9 +152,13 @@ def try_file(kind: str, number: int, seed: int, folder: Path) -> str:
     reader = READERS[kind]
     chance = random.Random(f"{seed}:{kind}:{number}")
     data = mutant(chance.choice(reader.originals), chance, is_text=reader.is_text)
-    with suppress(reader.error):
+    try:
         reader.read(data, folder)
+    except reader.error as refused:
+        said = str(refused)
+    else:
         return "read"
+    assert said == printable_lines(said), f"control characters: {said!r}"
     return "refused"
 
 

@@ -10,7 +10,7 @@ from tests.soak.checks import CHECKS
 from tests.support.engines import need
 from tests.support.paths import ROOT
 
-STARTS = {"hosts", "models", "workers", "jacdac", "usbip"}
+STARTS = {"command_files", "hosts", "models", "workers", "jacdac", "usbip"}
 """Checks that start devices or workers for a second or more; the everyday tests of those do, too."""
 
 

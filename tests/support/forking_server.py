@@ -69,6 +69,8 @@ def _in_fork(request: dict[str, Any], stdin: int, output: int, errors: int, resu
     for number, file in enumerate((stdin, output, errors)):
         os.dup2(file, number)
         os.close(file)
+    # A new stream, as that of the server remembers whether its own file can be sought in.
+    sys.stdout = open(1, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False)  # noqa: SIM115
     return request
 
 

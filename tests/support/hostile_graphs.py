@@ -17,7 +17,15 @@ from tests.support.graph_golden import COMPUTER, FOLDER, PAIRS, SEED
 PIECES: Final = (
     *("0", "-1", "1", "31", "32", "255", "65536", "4194304", "999999999999", "1e308", "nan", "0x", "h"),
     *("{", "}", "{1", "{0}", "{-1 1 0 9}", ";", "end", "node", "arc", "arc_input", "include", "subgraph s"),
-    *("label A", "script 0", "script_code", "node_parameters", "format_index 30", "arc_jitter_ctrl 1e300"),
+    *(
+        "label A",
+        "script 0",
+        "script_code",
+        "node_parameters",
+        "format_index 30",
+        "format_nbchan 0",
+        "arc_jitter_ctrl 1e300",
+    ),
     *("mem_fill_pattern 9999999 1", "9 u64; 1", '1 c; "x', "65536 u8; 1", "node_malloc_add 999999999999 0"),
     *("\x00", "é", "#float", "jump", "[ r1 ]+"),
 )

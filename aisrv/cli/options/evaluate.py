@@ -10,6 +10,7 @@ from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option
+from aisrv.values.settings.size_option import SIZE
 
 _RUN: Final = click.Path(file_okay=False, path_type=Path)
 """The folder of a run, which names no file that would be overwritten: another run in it is an error."""
@@ -65,6 +66,13 @@ class DataOptions:
         help="TOML file that says how inputs are made. [default: as the model's metadata say, else auto]",
     )
     limit: int | None = option("--limit", type=click.IntRange(min=1), help="Examples at most.")
+    memory: int = option(
+        "--max-memory",
+        type=SIZE,
+        default="2G",
+        show_default=True,
+        help="Memory that the data may take; what is mapped takes none.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

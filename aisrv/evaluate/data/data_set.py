@@ -1,7 +1,7 @@
 """A data set as a value: what its examples are, what they are called, and what is right."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -77,14 +77,6 @@ class DataSet:
             self.mapped,
             None if self.recordings is None else self.recordings[:limit],
         )
-
-
-def listing_digest(kind: str, lines: Iterator[str]) -> str:
-    """Return the SHA-256 of a listing, of which `lines` say one example each."""
-    digest = hashlib.sha256(f"{kind}\n".encode())
-    for line in lines:
-        digest.update(f"{line}\n".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
 
 
 def class_names(data: DataSet, model: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:

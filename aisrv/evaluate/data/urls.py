@@ -4,15 +4,18 @@ How fsspec names and opens file systems, and where each takes its settings from:
 https://filesystem-spec.readthedocs.io, section "Usage" and section "Configuration".
 """
 
+import errno
 import os
 import posixpath
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import urlsplit
 
 from aisrv.evaluate.errors import DataError, ExtraError
 from aisrv.values.extras import import_failure
+from aisrv.values.parser_errors import parser_errors, reason_of
+from aisrv.values.printable import printable
 from aisrv.values.regular_file import LARGEST_FILE
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ _LOCAL: Final = ("file", "local")
 
 CHAIN: Final = "::"
 """Stands before the address of the archive that an address is in."""
+_PIECE: Final = 1 << 20
+
 SEPARATOR: Final = "://"
 """What an address has and no path of pathlib: that makes one slash of two."""
 
@@ -126,6 +131,17 @@ def read_url(url: Url, largest: int = LARGEST_FILE) -> bytes:
     return data
 
 
+def download(url: Url, file: BinaryIO, largest: int = LARGEST_FILE) -> None:
+    """Copy the bytes of a file to another, a piece at a time; DataError as `read_url`."""
+    with _opened(url) as (files, place), files.open(place, "rb") as source:
+        count = 0
+        while piece := source.read(_PIECE):
+            count += len(piece)
+            if count > largest:
+                raise DataError(f"{url}: it has more than {largest} bytes")
+            file.write(piece)
+
+
 def beginning_of(url: Url, count: int) -> bytes:
     """Return the first `count` bytes of a file, or all there are; DataError."""
     with _opened(url) as (files, place), files.open(place, "rb") as file:
@@ -141,19 +157,12 @@ def _opened(url: Url) -> "Iterator[tuple[AbstractFileSystem, str]]":
     except ImportError as error:
         raise ExtraError(f"{url}: {import_failure('addresses need fsspec', error, 'fleet')}") from None
     try:
-        files: Any
-        place: str
-        files, place = fsspec.core.url_to_fs(url)
-        yield files, place
+        with parser_errors(url, DataError, (ExtraError, ImportError, FileNotFoundError)):
+            files: Any
+            place: str
+            files, place = fsspec.core.url_to_fs(url)
+            yield files, place
     except ImportError as error:
-        raise ExtraError(f"{url}: {_said(error)}") from None
-    except DataError:
-        raise
-    except Exception as error:  # each file system has errors of its own
-        raise DataError(f"{url}: {_said(error)}") from None
-
-
-def _said(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return os.strerror(error.errno or 2)
-    return getattr(error, "strerror", None) or str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ExtraError(f"{printable(url)}: {reason_of(error)}") from None
+    except FileNotFoundError:
+        raise DataError(f"{printable(url)}: {os.strerror(errno.ENOENT)}") from None

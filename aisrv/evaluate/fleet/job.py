@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import numpy.typing as npt
 
+from aisrv.evaluate.data.allowance import LARGEST_DATA
 from aisrv.evaluate.data.data_set import DataSet
 from aisrv.evaluate.data.mapped_rows import MappedRows
 from aisrv.evaluate.data.opening import DIGITS, open_data
@@ -78,6 +79,7 @@ class Job(msgspec.Struct, frozen=True):
     """Hash of the run's plan."""
     listed: list[str]
     """Hash of the labels, and the paths, of each shard's examples."""
+    memory: int = LARGEST_DATA
 
 
 def write_job(folder: Path, request: Request, loaded: Loaded) -> None:
@@ -103,6 +105,7 @@ def write_job(folder: Path, request: Request, loaded: Loaded) -> None:
             _digest(columns.values(), first, min(first + request.shard, len(loaded.data)))
             for first in range(0, len(loaded.data), request.shard)
         ],
+        int(request.memory),
     )
     place = folder / FOLDER
     place.mkdir(exist_ok=True)
@@ -258,7 +261,7 @@ def read_work(folder: Path) -> Work:
 
 def _whole_data(job: Job, plan: Mapping[str, Any], names: tuple[str, ...]) -> DataSet:
     labels = None if job.labels is None else Path(job.labels)
-    data = open_data(job.data, labels, job.columns)[0].first(job.limit)
+    data = open_data(job.data, labels, job.columns, job.memory)[0].first(job.limit)
     found = plan_difference({"data": plan}, {"data": dict(plan) | {"listing_sha256": data.listing_sha256}})
     if found:
         raise JobError(found)

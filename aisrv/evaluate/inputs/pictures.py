@@ -1,7 +1,6 @@
 """Pictures as the pixels of a tensor: decoded, upright, over a background, cut, fitted, filtered."""
 
 import io
-import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 from aisrv.evaluate.errors import ExtraError, InputError
 from aisrv.evaluate.inputs.settings import InputSettings, crop_shares
 from aisrv.values.extras import import_failure
-from host_tools.tensors.images import LARGEST_PIXELS
+from aisrv.values.untrusted_picture import opened_picture
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
@@ -19,6 +18,8 @@ Pixels = npt.NDArray[Any]
 """[height, width, channels], uint8, or float64 where a filter does not round."""
 
 _MODES: Final = {1: "L", 3: "RGB", 4: "RGBA"}
+_BAND: Final = 256
+"""Rows."""
 _DRAFT_SCALE: Final = 2
 """How much larger than the tensor a JPEG stays that is scaled as it is decoded."""
 
@@ -36,33 +37,26 @@ def decoded(data: bytes, settings: InputSettings, shape: tuple[int, int, int]) -
 
     `data` are the file's bytes, `shape` is height, width and channels.
     """
-    from PIL import Image
+    from PIL import ImageOps
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the bound below is less
-            with Image.open(io.BytesIO(data)) as image:
-                if image.width * image.height > LARGEST_PIXELS:
-                    raise InputError(
-                        f"{image.width}x{image.height} pixels, at most {LARGEST_PIXELS} are read"
-                    )
-                if settings.draft:
-                    mode = "L" if shape[2] == 1 else "RGB"
-                    image.draft(mode, (_DRAFT_SCALE * shape[1], _DRAFT_SCALE * shape[0]))
-                return fitted(image, settings, shape)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise InputError(f"not a picture that can be read ({error})") from None
+    with opened_picture(io.BytesIO(data), InputError) as image:
+        if settings.draft:
+            mode = "L" if shape[2] == 1 else "RGB"
+            image.draft(mode, (_DRAFT_SCALE * shape[1], _DRAFT_SCALE * shape[0]))
+        if settings.exif:
+            ImageOps.exif_transpose(image, in_place=True)
+        return fitted(image, settings, shape)
 
 
 def fitted(image: "PillowImage", settings: InputSettings, shape: tuple[int, int, int]) -> Pixels:
-    """Return the pixels of an image in the `shape` of a tensor, height, width and channels; InputError."""
-    from PIL import ImageOps
+    """Return the pixels of an upright image in the `shape` of a tensor; InputError.
 
+    The shape is height, width and channels.
+    """
     if image.mode.startswith(("I", "F")):
         raise InputError(f"pixels of mode {image.mode}; save the picture with 8 bits a channel")
     height, width, channels = shape
-    upright = ImageOps.exif_transpose(image) if settings.exif else image
-    colored = _cropped(_colored(upright, settings, channels), settings)
+    colored = _cropped(_colored(image, settings, channels), settings)
     pixels = _resized(colored, settings, height, width)
     pixels = pixels.reshape(height, width, -1)
     if settings.color == "gray" and channels == 3:
@@ -74,19 +68,32 @@ def fitted(image: "PillowImage", settings: InputSettings, shape: tuple[int, int,
 
 def _colored(image: "PillowImage", settings: InputSettings, channels: int) -> "PillowImage":
     """Convert to the tensor's colors; what is transparent shows the background, unless alpha is a channel."""
-    from PIL import Image
-
     if channels == 4:
-        return image.convert("RGBA")
+        return _in_mode(image, "RGBA")
     if image.has_transparency_data:
-        see_through = image.convert("RGBA")
         levels = [round(each) for each in settings.background]
         color = tuple(levels * 3 if len(levels) == 1 else levels)
         if len(color) != 3 or not all(0 <= each <= 255 for each in color):
             raise InputError("background is one level or three, 0 to 255")
-        behind = Image.new("RGBA", see_through.size, (*color, 255))
-        image = Image.alpha_composite(behind, see_through).convert("RGB")
-    return image.convert("L" if settings.color == "gray" else _MODES[channels])
+        image = _over(image, color)
+    return _in_mode(image, "L" if settings.color == "gray" else _MODES[channels])
+
+
+def _in_mode(image: "PillowImage", mode: str) -> "PillowImage":
+    """Convert an image, without a copy where it is in that mode."""
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _over(image: "PillowImage", color: tuple[int, ...]) -> "PillowImage":
+    """Return a transparent image over a color, a few rows at a time: a copy takes four bytes a pixel."""
+    from PIL import Image
+
+    whole = Image.new("RGB", image.size)
+    for top in range(0, image.height, _BAND):
+        band = image.crop((0, top, image.width, min(top + _BAND, image.height))).convert("RGBA")
+        behind = Image.new("RGBA", band.size, (*color, 255))
+        whole.paste(Image.alpha_composite(behind, band).convert("RGB"), (0, top))
+    return whole
 
 
 def _cropped(image: "PillowImage", settings: InputSettings) -> "PillowImage":

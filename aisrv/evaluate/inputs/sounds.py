@@ -11,6 +11,7 @@ from aisrv.evaluate.errors import InputError
 from aisrv.evaluate.inputs.front_ends import front_end
 from aisrv.evaluate.inputs.mfcc import RATE, Samples
 from aisrv.evaluate.inputs.settings import InputSettings
+from aisrv.values.parser_errors import parser_errors
 from host_tools.tensors.tensor_spec import TensorSpec
 
 _FULL_SCALE: Final = 32768.0
@@ -21,14 +22,11 @@ def read_wav(data: bytes) -> tuple[Samples, int]:
 
     `data` are the file's bytes.
     """
-    try:
-        with wave.open(io.BytesIO(data)) as file:
-            if file.getsampwidth() != 2:
-                raise InputError(f"{8 * file.getsampwidth()} bits a sample: 16 are read")
-            frames = np.frombuffer(file.readframes(file.getnframes()), "<i2")
-            return frames.reshape(-1, file.getnchannels())[:, 0].astype(np.int16), file.getframerate()
-    except (wave.Error, EOFError, ValueError) as error:
-        raise InputError(f"not a WAV file that can be read ({error})") from None
+    with parser_errors("not a WAV file that can be read", InputError), wave.open(io.BytesIO(data)) as file:
+        if file.getsampwidth() != 2:
+            raise InputError(f"{8 * file.getsampwidth()} bits a sample: 16 are read")
+        frames = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+        return frames.reshape(-1, file.getnchannels())[:, 0].astype(np.int16), file.getframerate()
 
 
 class SoundInput:

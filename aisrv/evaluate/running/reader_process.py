@@ -29,7 +29,7 @@ from host_tools.tensors.tensor_spec import TensorSpec
 
 LENGTH: Final = struct.Struct("<I")
 """The start of a frame."""
-LARGEST_EXAMPLE: Final = 1 << 28
+LARGEST_EXAMPLE: Final = 96 << 20
 """Bytes of a file that is one example."""
 
 _PR_SET_PDEATHSIG: Final = 1

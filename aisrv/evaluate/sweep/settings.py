@@ -28,6 +28,7 @@ from aisrv.analysis.profile import SuiteModel, SuiteSettings
 from aisrv.analysis.profile.suite import MAX_ENTRIES, MAX_MEMORY, SuiteTables, named_settings, suite_models
 from aisrv.board import Board, BoardError
 from aisrv.board.catalog import BOARDS, find_board
+from aisrv.evaluate.data.allowance import LARGEST_DATA
 from aisrv.evaluate.errors import EvaluateError
 from aisrv.inference.timings import Kernels
 from aisrv.protocol.engine_kind import EngineKind, EngineKindError
@@ -92,6 +93,8 @@ class Data(Table, frozen=True):
     """Names of classes, or labels of IDX data."""
     limit: Annotated[int, Meta(ge=1, le=1 << 40)] | None = None
     """Examples at most."""
+    max_memory: Size | None = None
+    """Memory that the data may take; what is mapped takes none. Default: 2G."""
     engine: str | None = None
     """Engine that runs the models. Default: kernels."""
 
@@ -154,6 +157,7 @@ class SweepData:
     labels: Path | None = None
     limit: int | None = None
     engine: EngineKind = ENGINE
+    memory: int = LARGEST_DATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,4 +259,4 @@ def _data(file: TomlFile, tables: SweepTables) -> SweepData | None:
     except EngineKindError as error:
         raise file.error(str(error), ("data", "engine")) from None
     uri = data.path if data.path in _SHIPPED_DATA else str(file.directory / data.path)
-    return SweepData(uri, data.inputs, data.labels, data.limit, engine)
+    return SweepData(uri, data.inputs, data.labels, data.limit, engine, int(data.max_memory or LARGEST_DATA))

@@ -142,7 +142,15 @@ def _load(result: SweepResult, data: SweepData) -> list[Loaded]:
     loaded = []
     for each in result.sweep.models:
         request = Request(
-            each.path, data.uri, data.labels, {}, data.inputs, data.limit, data.engine, task=TaskSettings()
+            each.path,
+            data.uri,
+            data.labels,
+            {},
+            data.inputs,
+            data.limit,
+            data.engine,
+            task=TaskSettings(),
+            memory=data.memory,
         )
         ready = load(request)
         if not len(ready.data):

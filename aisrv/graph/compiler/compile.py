@@ -3,7 +3,6 @@
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from aisrv.graph.binary.model import Graph
 from aisrv.graph.binary.words import parse_words, read_words, words_of
@@ -19,13 +18,11 @@ from aisrv.graph.platform.manifests import SHIPPED_PLATFORM, Platform, read_plat
 from aisrv.graph.script.assembler import Code
 from aisrv.graph.text.parser import parse_file, parse_text
 from aisrv.graph.text.sections import GraphText
+from aisrv.graph.text.source import LARGEST_FILE
 from aisrv.graph.text.subgraphs import expand
 from aisrv.values.regular_file import read_regular
 
 logger = logging.getLogger(__name__)
-
-LARGEST_FILE: Final = 16 << 20
-"""Largest file of words or of a text, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,9 @@ def read_formats(texts: dict[int, TextSection], dialect: Dialect, messages: Mess
             messages.error(text.place, f"a graph has formats 0 to {MOST_FORMATS - 1}, not {index}")
             continue
         try:
-            found[index] = _format(text, messages)
-            found[index].words()
+            form = _format(text, messages)
+            form.words()
+            found[index] = form
         except FieldError as error:
             tag = _TAGS.get(error.field.partition(".")[2], "format_index")
             messages.error(text.place_of(tag), f"{tag}: {error}")

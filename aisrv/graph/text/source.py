@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from aisrv.graph.errors import Messages, Place, shown
+from aisrv.values.printable import PrintableError
 from aisrv.values.regular_file import read_regular
 
-LARGEST_FILE: Final = 4_000_000
-"""Bytes of the largest text or manifest that is read."""
+LARGEST_FILE: Final = 1 << 19
+"""Bytes of the largest text, manifest or file of words that is read: as many are compiled in a second."""
 MOST_VALUES: Final = 65536
 """Values on one data line."""
 
@@ -27,7 +28,7 @@ _FORMATS: Final = {
 }
 
 
-class FileError(Exception):
+class FileError(PrintableError):
     """A file that cannot be read as text."""
 
 

@@ -3,8 +3,10 @@
 import enum
 from dataclasses import dataclass
 
+from aisrv.values.printable import PrintableError
 
-class RelocatableError(Exception):
+
+class RelocatableError(PrintableError):
     """Base of errors; the message says what was wrong, where, and what to do."""
 
 

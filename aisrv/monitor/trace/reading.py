@@ -23,6 +23,7 @@ from aisrv.monitor.trace.packets import (
     Interned,
     TrackEventField,
 )
+from aisrv.values.printable import PrintableError
 from aisrv.values.protobuf import ProtobufError, Value, read_fields, read_varint, unsigned_to_signed
 from aisrv.values.regular_file import ANY_SIZE, opened_regular
 
@@ -34,7 +35,7 @@ _CATEGORY: Final = 22
 _PACKET_KEY: Final = 0x0A
 
 
-class TraceError(Exception):
+class TraceError(PrintableError):
     """A file that is no trace, or not one that can be read; the message says where and why."""
 
 

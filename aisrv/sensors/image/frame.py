@@ -5,6 +5,8 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from aisrv.values.printable import PrintableError
+
 LARGEST_SIDE: Final = 0xFFFF
 """Largest width and height in pixels: a region names its ends in 16 bits."""
 BAYER_SIDE: Final = 2
@@ -57,7 +59,7 @@ class FrameSource(Protocol):
         """Take the next frame, as soon as the source has one. Raises SourceError."""
 
 
-class SourceError(Exception):
+class SourceError(PrintableError):
     """A source that cannot deliver a frame; the message says why, and what to do."""
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from aisrv.sensors.image.frame import SourceError
+from aisrv.values.printable import printable
 from aisrv.values.regular_file import ANY_SIZE, opened_regular
 
 
@@ -13,7 +14,7 @@ def open_file(path: Path, largest: int = ANY_SIZE) -> BinaryIO:
     try:
         return opened_regular(path, largest)
     except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}") from None
+        raise SourceError(f"{printable(str(path))}: {error.strerror}") from None
 
 
 def file_size(path: Path) -> int:

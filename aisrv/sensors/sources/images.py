@@ -4,8 +4,6 @@ Files are read when their frame is asked for, at once: a picture of LARGEST_PIXE
 second.
 """
 
-import struct
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,19 +11,16 @@ from aisrv.sensors.image.frame import Encoding, SourceError
 from aisrv.sensors.sources.files import open_file
 from aisrv.sensors.sources.numbered import NumberedSource
 from aisrv.values.extras import import_failure
+from aisrv.values.printable import printable
+from aisrv.values.untrusted_picture import FORMATS as PICTURES
+from aisrv.values.untrusted_picture import opened_picture
 
 if TYPE_CHECKING:
     from aisrv.sensors.image.resample import Bytes
     from aisrv.sensors.sources.pictures import Size
 
 FORMATS: Final = {
-    ".bmp": "BMP",
-    ".gif": "GIF",
-    ".jpeg": "JPEG",
-    ".jpg": "JPEG",
-    ".pgm": "PPM",
-    ".png": "PNG",
-    ".ppm": "PPM",
+    suffix: name for suffix, name in PICTURES.items() if name in ("BMP", "GIF", "JPEG", "PNG", "PPM")
 }
 """Formats by file extension, by which a folder selects its files."""
 LARGEST_FILE: Final = 64 << 20
@@ -34,31 +29,29 @@ LARGEST_FOLDER: Final = 100_000
 """Limit of a folder's names."""
 
 
+class _PictureError(Exception):
+    """What is wrong with a picture."""
+
+
 def read_picture(path: Path) -> "Bytes":
     """Read the first picture of a file as RGB (height, width, 3); transparency is dropped.
 
     Raises SourceError for a file that is no picture, is damaged, or is larger than LARGEST_FILE bytes or
     LARGEST_PIXELS.
     """
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise SourceError(f"{path}: {import_failure('pictures need Pillow', error, 'images')}") from None
     import numpy as np
 
+    name = printable(str(path))
     try:
-        formats = sorted(set(FORMATS.values()))
-        with open_file(path, LARGEST_FILE) as file, Image.open(file, formats=formats) as image:
-            if image.width * image.height > LARGEST_PIXELS:
-                raise SourceError(
-                    f"{path}: {image.width}x{image.height} pixels, above the {LARGEST_PIXELS} allowed"
-                )
-            return np.asarray(image.convert("RGB"))
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise SourceError(f"{path}: above the {LARGEST_PIXELS} pixels allowed: {error}") from None
-    except (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error) as error:
-        # Pillow's decoders raise all of these for damaged files
-        raise SourceError(f"{path}: not a readable picture ({', '.join(FORMATS)}): {error}") from None
+        with (
+            open_file(path, LARGEST_FILE) as file,
+            opened_picture(file, _PictureError, FORMATS, LARGEST_PIXELS) as image,
+        ):
+            return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
+    except ImportError as error:
+        raise SourceError(f"{name}: {import_failure('pictures need Pillow', error, 'images')}") from None
+    except _PictureError as error:
+        raise SourceError(f"{name}: {error}") from None
 
 
 def _named(path: Path, size: "Size | None") -> "tuple[Bytes, Size]":

@@ -7,6 +7,7 @@ cancelled.
 """
 
 import importlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,15 +17,21 @@ from aisrv.sensors.image.frame import Encoding, RawFrame, SourceError
 from aisrv.sensors.sources.files import file_size
 from aisrv.sensors.sources.numbered import FixedSizeSource, NumberedSource, checked_frame_size
 from aisrv.values.extras import import_failure
+from aisrv.values.parser_errors import parser_errors
+from aisrv.values.printable import printable
 
 if TYPE_CHECKING:
     from aisrv.sensors.image.resample import Bytes
     from aisrv.sensors.sources.pictures import Size
 
 MOST_FRAMES: Final = 1 << 31
+_SILENT: Final = "-8"
+"""What FFmpeg calls quiet: of a damaged file there is an error, and no lines beside it."""
 
 
 def _opencv(name: str) -> Any:  # noqa: ANN401 - OpenCV has no types
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", _SILENT)
+    os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
     try:
         return importlib.import_module("cv2")
     except ImportError as error:
@@ -45,7 +52,6 @@ class _Pictures:
     def __init__(self, capture: Any, name: str, size: "Size", encoding: Encoding) -> None:  # noqa: ANN401
         from aisrv.sensors.sources.pictures import Scaler
 
-        self._cv2 = _opencv(name)
         self._capture = capture
         self._name = name
         self._encoding = encoding
@@ -53,10 +59,8 @@ class _Pictures:
 
     def read(self) -> "Bytes | None":
         """Wait for a picture and decode it; None if there is none."""
-        try:
+        with parser_errors(self._name, SourceError):
             found, picture = self._capture.read()
-        except self._cv2.error as error:
-            raise SourceError(f"{self._name}: {error}") from None
         return picture if found else None
 
     def encode(self, picture: "Bytes") -> bytes:
@@ -76,15 +80,17 @@ class VideoSource(NumberedSource):
         encoding: Encoding = Encoding.BAYER_RGGB,
         loop: bool = False,
     ) -> None:
-        cv2 = _opencv(str(path))
+        name = printable(str(path))
+        cv2 = _opencv(name)
         file_size(path)  # OpenCV would take what is not a file for an address or a pattern of names
-        self._capture = cv2.VideoCapture(str(path.resolve()), cv2.CAP_FFMPEG)
-        if not self._capture.isOpened():
-            raise SourceError(f"{path}: not a video that OpenCV can read")
-        count = int(self._capture.get(cv2.CAP_PROP_FRAME_COUNT))
+        with parser_errors(f"{name}: not a video that OpenCV can read", SourceError):
+            self._capture = cv2.VideoCapture(str(path.resolve()), cv2.CAP_FFMPEG)
+            if not self._capture.isOpened():
+                raise ValueError("of no format that it knows")
+            count = int(self._capture.get(cv2.CAP_PROP_FRAME_COUNT))
         if not 0 < count < MOST_FRAMES:
-            raise SourceError(f"{path}: a video of {count} frames")
-        size = _size_of(self._capture, str(path), size, encoding)
+            raise SourceError(f"{name}: a video of {count} frames")
+        size = _size_of(self._capture, name, size, encoding)
         super().__init__(str(path), *size, encoding, count, loop)
         self._seek_to = cv2.CAP_PROP_POS_FRAMES
         self._pictures = _Pictures(self._capture, str(path), size, encoding)

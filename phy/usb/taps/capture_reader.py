@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from aisrv.values.printable import PrintableError
 from phy.usb.taps.pcapng import ENHANCED_PACKET, INTERFACE_DESCRIPTION, SECTION_HEADER
 from phy.usb.taps.usbmon import LINKTYPE_USB_LINUX_MMAPPED, EventType, TransferType, UsbmonEvent, UsbmonHeader
 from phy.usb.taps.usbpcap import LINKTYPE_USBPCAP, UsbpcapError, UsbpcapEvents
@@ -32,7 +33,7 @@ MOST_BLOCKS: Final = 1 << 20
 """Limit of blocks of one file: an empty one is 12 bytes there, and much more once read."""
 
 
-class CaptureError(Exception):
+class CaptureError(PrintableError):
     """A file that is not a capture of USB, or that is damaged; the text says where."""
 
 

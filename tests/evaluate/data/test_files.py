@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from aisrv.evaluate.data.data_set import class_indices, class_names
-from aisrv.evaluate.data.files import read_csv, read_folder, read_parquet
+from aisrv.evaluate.data.files import read_csv, read_folder
+from aisrv.evaluate.data.parquet import read_parquet
 from aisrv.evaluate.errors import DataError
 
 

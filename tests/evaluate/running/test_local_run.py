@@ -148,7 +148,7 @@ def test_pictures_that_kill_hang_refuse_or_are_none_fail_alone(
         3: "running the model: the interpreter was killed by SIGSEGV",
         40: "running the model: the interpreter took more than 0.3 s and was stopped",
         41: "running the model: RuntimeError: three",
-        50: "not a picture that can be read",
+        50: "not a picture that can be read: none of BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP",
         55: "the reader was killed by SIGKILL",
     }
     assert answers.done.all()

@@ -159,7 +159,7 @@ async def test_channels_stay_side_by_side(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"RIFF", b"RIFF\0\0\0\0WAVE", bytes(512), b"RIFF\4\0\0\0AVI "])
 def test_file_that_is_no_wav_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.wav").write_bytes(content)
-    with pytest.raises(SourceError, match=r"a\.wav: not a readable WAV file: ."):
+    with pytest.raises(SourceError, match=r"a\.wav: not a WAV file that can be read: ."):
         wav_source(tmp_path / "a.wav", 1)
 
 
@@ -209,7 +209,7 @@ async def test_real_values_are_quantized(tmp_path: Path) -> None:
         ("x\n\n1\n128\n", "line 4: 128.0 is not an int8; give a scale"),
         ("-129\n", "line 1: -129.0 is not an int8; give a scale"),
         ("1\n1.5\n", "line 2: 1.5 is not an int8; give a scale"),
-        ("1\n" + "2" * 200_000, "not a readable CSV file"),
+        ("1\n" + "2" * 200_000, "not a CSV file that can be read"),
     ],
 )
 def test_bad_csv_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:

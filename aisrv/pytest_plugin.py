@@ -291,10 +291,10 @@ def aisrv_evaluate(request: pytest.FixtureRequest) -> "Callable[..., dict[str, A
     ) -> dict[str, Any]:
         from os import fspath
 
-        from aisrv.evaluate.data.opening import DIGITS
-        from aisrv.evaluate.errors import EvaluateError
-        from aisrv.evaluate.evaluation import evaluate
-        from aisrv.evaluate.request import Request
+        from aisrv.addons.evaluate.data.opening import DIGITS
+        from aisrv.addons.evaluate.errors import EvaluateError
+        from aisrv.addons.evaluate.evaluation import evaluate
+        from aisrv.addons.evaluate.request import Request
 
         folder = request.path.parent
         source = fspath(data)

@@ -22,10 +22,10 @@ import trio
 from PIL import Image
 
 from aisrv import digits
-from aisrv.evaluate.evaluation import evaluate
-from aisrv.evaluate.request import Loaded, Request, load
-from aisrv.evaluate.running.answers import Answers
-from aisrv.evaluate.running.local_run import LocalRun, LocalSettings
+from aisrv.addons.evaluate.evaluation import evaluate
+from aisrv.addons.evaluate.request import Loaded, Request, load
+from aisrv.addons.evaluate.running.answers import Answers
+from aisrv.addons.evaluate.running.local_run import LocalRun, LocalSettings
 from aisrv.inference.interpreter import create_interpreter
 from aisrv.protocol.engine_kind import EngineKind
 from benchmarks.models_of_others import at_hand

@@ -17,9 +17,9 @@ import trio
 from trio.testing import MockClock
 
 from aisrv import digits
+from aisrv.addons.graph.nodes.amplifier import gain_of
 from aisrv.board import Board, GraphSpec
 from aisrv.device.device import open_device
-from aisrv.graph.nodes.amplifier import gain_of
 from aisrv.inference.process.inline import inline
 from benchmarks.rows import Row
 from tests.support.graphs import Sink, Source, chain, digit_graph, form, write_words

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from aisrv.graph.binary.words import read_words
-from aisrv.graph.compiler.compile import compile_text
+from aisrv.addons.graph.binary.words import read_words
+from aisrv.addons.graph.compiler.compile import compile_text
 from benchmarks.rows import Row
 from tests.support.hostile_graphs import computer
 

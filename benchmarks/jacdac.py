@@ -20,10 +20,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from aisrv.protocol.jacdac.frame import ACK_INDEX, PIPE_INDEX, Frame, ServicePacket, command_frame
+from aisrv.addons.jacdac.task.device import JacdacDevice
+from aisrv.addons.jacdac.task.protocol_check import ProtocolTestService
+from aisrv.addons.jacdac.wire.frame import ACK_INDEX, PIPE_INDEX, Frame, ServicePacket, command_frame
 from benchmarks.rows import Row
-from phy.jacdac.device import JacdacDevice
-from phy.jacdac.protocol_check import ProtocolTestService
 
 DEVICE: Final = 0x1122334455667788
 FRAMES: Final = 20_000

@@ -10,9 +10,9 @@ import struct
 
 import numpy as np
 
-from aisrv.graph.nodes.frames import SampleNode, Samples
-from aisrv.graph.nodes.node import NodeError, NodeSetup, need_bytes
-from aisrv.graph.nodes.samples import need_type
+from aisrv.addons.graph.nodes.frames import SampleNode, Samples
+from aisrv.addons.graph.nodes.node import NodeError, NodeSetup, need_bytes
+from aisrv.addons.graph.nodes.samples import need_type
 
 
 class Gain(SampleNode):

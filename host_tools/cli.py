@@ -17,6 +17,7 @@ from typing import Final
 
 import click
 
+from aisrv.addons.jacdac.host.commands import jacdac
 from aisrv.protocol.commands import ProtocolError
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.json_errors import JsonGroup, json_wanted
@@ -26,7 +27,6 @@ from host_tools.commands.bench import bench
 from host_tools.commands.diff import diff
 from host_tools.commands.gpio import gpio
 from host_tools.commands.inspect import info, list_command, log, profile, timings
-from host_tools.commands.jacdac import jacdac
 from host_tools.commands.network import infer, load, upgrade
 from host_tools.commands.raw import raw, reset
 from host_tools.commands.sensor import acquire, frame, i2c, stream

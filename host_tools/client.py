@@ -49,12 +49,12 @@ from host_tools.transports.transport import Buffer, Progress, Transport
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from aisrv.addons.jacdac.host.transport import JacdacTransport
     from aisrv.protocol.sensor_format import SensorFormat
     from host_tools.model_summary import ModelSummary
     from host_tools.tensors.files import InputValue
     from host_tools.tensors.frames import Picture
     from host_tools.tensors.outputs import Outputs
-    from host_tools.transports.jacdac.transport import JacdacTransport
     from host_tools.transports.spi.transport import SpiTransport
 
 DEFAULT_TIMEOUT: Final = 10.0
@@ -142,7 +142,7 @@ class AiServer:
         timeout: float | None,
     ) -> Wire:
         """Return the way of commands over a transport."""
-        from host_tools.transports.jacdac.transport import JacdacTransport
+        from aisrv.addons.jacdac.host.transport import JacdacTransport
         from host_tools.transports.spi.transport import SpiTransport
 
         if isinstance(transport, SpiTransport):
@@ -150,7 +150,7 @@ class AiServer:
 
             return SpiExchange(transport, engine, timeout)
         if isinstance(transport, JacdacTransport):
-            from host_tools.exchange.jacdac import JacdacExchange
+            from aisrv.addons.jacdac.host.exchange import JacdacExchange
 
             return JacdacExchange(transport, engine, timeout)
         return Exchange(transport, engine, dialect, timeout)

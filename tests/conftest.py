@@ -35,19 +35,19 @@ collect_ignore = ["browser"]
 
 FIRST = (
     "tests/guest/test_kernel.py",  # with `make long`
-    "tests/host_tools/exchange/test_jacdac.py",
-    "tests/evaluate/fleet/test_cluster_run.py",
-    "tests/phy/jacdac/test_jacdac_real_clients.py",
+    "tests/addons/jacdac/host/test_exchange.py",
+    "tests/addons/evaluate/fleet/test_cluster_run.py",
+    "tests/addons/jacdac/task/test_jacdac_real_clients.py",
     "tests/inference/process/test_isolation_distrust.py",
     "tests/integration/test_web_page.py",
-    "tests/evaluate/data/test_urls.py",
+    "tests/addons/evaluate/data/test_urls.py",
     "tests/kernels/network/test_load.py",
     "tests/cli/options/test_status.py",
     "tests/integration/test_end_to_end.py",
     "tests/attach/preload/test_preload.py",
     "tests/integration/test_manual.py",
     "tests/image_builder/test_build.py",
-    "tests/cli/test_evaluate.py",
+    "tests/addons/evaluate/cli/test_evaluate.py",
     "tests/integration/test_time_bands.py",
 )
 """Files that begin first: they wait longest, and others have the cores meanwhile."""

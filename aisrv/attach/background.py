@@ -87,7 +87,7 @@ class BackgroundDevice:
             usbip = UsbipServer(export_all([device.usb]))
             _, self._port = await nursery.start(usbip.serve, LOOPBACK, 0)
             if device.jacdac is not None:
-                from aisrv.attach.jacdac.tcp import JacdacTcpServer
+                from aisrv.addons.jacdac.attach.tcp import JacdacTcpServer
 
                 server = JacdacTcpServer(device.jacdac)
                 _, self._jacdac_port = await nursery.start(server.serve, LOOPBACK, 0)

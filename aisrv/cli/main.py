@@ -31,7 +31,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.cli.doctor:doctor",
         "Check what works on this machine, and name the commands that help.",
     ),
-    "evaluate": ("aisrv.cli.evaluate:evaluate", "Run a model on a data set: how right, how fast."),
+    "evaluate": (
+        "aisrv.addons.evaluate.cli.evaluate:evaluate",
+        "Run a model on a data set: how right, how fast.",
+    ),
     "exec": (
         "aisrv.cli.exec:exec_",
         "Run a program that finds a virtual device where it looks for USB.",
@@ -41,10 +44,13 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Compile and run firmware in C on the tiles of a virtual chip.",
     ),
     "fleet": (
-        "aisrv.cli.fleet:fleet",
+        "aisrv.addons.evaluate.cli.fleet:fleet",
         "Run a cluster for evaluations here, and say what one takes.",
     ),
-    "graph": ("aisrv.cli.graph:graph", "Compile, check, list and draw graphs of stream-processing nodes."),
+    "graph": (
+        "aisrv.addons.graph.cli.graph:graph",
+        "Compile, check, list and draw graphs of stream-processing nodes.",
+    ),
     "model": ("aisrv.cli.model:model", "Show what is in a model, draw its arena, compare engines on it."),
     "profile": ("aisrv.cli.profile:profile", "Predict the time and memory of models on the device."),
     "replay": (
@@ -52,7 +58,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Play the host's side of a USB capture to a device, and compare its answers.",
     ),
     "run": ("aisrv.cli.run:run", "Run a virtual device and serve it over USB/IP."),
-    "sweep": ("aisrv.cli.sweep:sweep", "Find the smallest board on which models are fast and right enough."),
+    "sweep": (
+        "aisrv.addons.evaluate.cli.sweep:sweep",
+        "Find the smallest board on which models are fast and right enough.",
+    ),
     "trace": ("aisrv.cli.trace:trace", "Say what a trace of devices has in it."),
     "wireshark": (
         "aisrv.cli.wireshark:wireshark",

@@ -15,13 +15,13 @@ import trio
 import aisrv.inference.placement
 import aisrv.inference.process.isolation
 import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
+from aisrv.addons.graph.options import GraphOptions, graph_options, with_graph
+from aisrv.addons.jacdac.options import JacdacOptions, jacdac_options
 from aisrv.board import Board
 from aisrv.cli.one_line_errors import one_line_errors
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.dump import dump_tensors
-from aisrv.cli.options.graph import GraphOptions, graph_options, with_graph
-from aisrv.cli.options.jacdac import JacdacOptions, jacdac_options
 from aisrv.cli.options.logging import loop_watches, start_logging
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options

@@ -44,10 +44,10 @@ from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
-    from aisrv.cli.options.jacdac import JacdacListening
+    from aisrv.addons.jacdac.bus.bus import JacdacBus
+    from aisrv.addons.jacdac.options import JacdacListening
     from aisrv.monitor.web.bench import Bench
     from flash_server.chip.chip import FlashChip
-    from phy.jacdac.bus import JacdacBus
 
 SWITCH_SECONDS: Final = 0.0005
 """Seconds that a thread that plans a model may keep the interpreter from the event loop; usually 5 ms."""
@@ -189,7 +189,7 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
             )
         jacdac: Sequence[str] = ()
         if listening.jacdac is not None and ports.jacdac is not None:
-            from aisrv.cli.options.jacdac import serve_jacdac
+            from aisrv.addons.jacdac.options import serve_jacdac
 
             jacdac = await serve_jacdac(nursery, ports.jacdac, listening.jacdac, listen)
         address = None

@@ -38,8 +38,8 @@ from aisrv.xcore.traps import XcoreError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from aisrv.addons.graph.device import DeviceGraph
     from aisrv.device.c_task import CTask
-    from aisrv.device.graph import DeviceGraph
     from aisrv.device.peripherals import Peripheral
     from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
@@ -381,7 +381,7 @@ async def open_devices(
 
 
 def _load_graph(spec: GraphSpec) -> AbstractContextManager["DeviceGraph"]:
-    from aisrv.device.graph import DeviceGraph  # which devices without a graph start without
+    from aisrv.addons.graph.device import DeviceGraph  # which devices without a graph start without
 
     return DeviceGraph.load(spec)
 

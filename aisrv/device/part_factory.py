@@ -17,13 +17,13 @@ from phy.usb.bus import UsbBus
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from aisrv.addons.jacdac.bus.bus import JacdacBus
     from aisrv.board import EngineSpec, FlashSpec
     from aisrv.device.time_account import TimeAccount
     from aisrv.protocol.usb_descriptors import Descriptors
     from aisrv.sensors.image.frame import FrameSource
     from flash_server.chip.chip import FlashChip
     from flash_server.chip.storage import Storage
-    from phy.jacdac.bus import JacdacBus
     from phy.spi.spi_buffer import SpiBuffer
     from phy.usb.firmware_bus import FirmwareBus
 
@@ -96,7 +96,7 @@ class PlainParts(PartFactory):
         return SpiBuffer
 
     def jacdac(self) -> JacdacBus:
-        from phy.jacdac.bus import JacdacBus
+        from aisrv.addons.jacdac.bus.bus import JacdacBus
 
         return JacdacBus()
 

@@ -20,9 +20,10 @@ from phy.usb.data_task import IgnoredPackets
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from aisrv.addons.graph.device import DeviceGraph
+    from aisrv.addons.jacdac.bus.bus import JacdacBus
     from aisrv.board import Board, SensorSpec
     from aisrv.device.c_task import CTask
-    from aisrv.device.graph import DeviceGraph
     from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
     from aisrv.engine.state import AIEngine
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from flash_server.chip.chip import FlashChip
     from flash_server.chip.storage import Storage
     from flash_server.server.service import FlashService
-    from phy.jacdac.bus import JacdacBus
     from phy.spi.bus import SpiBus
     from phy.usb.bus import UsbBus
 

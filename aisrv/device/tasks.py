@@ -78,12 +78,12 @@ def _flash_server(parts: DeviceParts, task: Task, ends: Ends) -> Run:
 
 
 def _jacdac(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
+    from aisrv.addons.jacdac.task.control import Identity
+    from aisrv.addons.jacdac.task.device import device_id_of
+    from aisrv.addons.jacdac.task.engine_client import EngineClient
+    from aisrv.addons.jacdac.task.flash_store import ChipStore, EngineStore, SettingsStore
+    from aisrv.addons.jacdac.task.jacdac import JacdacSettings, jacdac
     from flash_server.client.flash_channel import FlashChannel
-    from phy.jacdac.control import Identity
-    from phy.jacdac.device import device_id_of
-    from phy.jacdac.engine_client import EngineClient
-    from phy.jacdac.flash_store import ChipStore, EngineStore, SettingsStore
-    from phy.jacdac.jacdac import JacdacSettings, jacdac
 
     board, spec, bus = parts.board, parts.board.jacdac, parts.jacdac
     assert spec is not None  # noqa: S101 - for the type checker

@@ -21,6 +21,7 @@ from phy.usb.timed_data import TimedUsbData
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from aisrv.addons.jacdac.bus.timed_bus import TimedJacdacBus
     from aisrv.board import Board, EngineSpec, FlashSpec
     from aisrv.protocol.usb_descriptors import Descriptors
     from aisrv.sensors.image.frame import FrameSource
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from aisrv.xcore.timeline import Timeline
     from flash_server.chip.storage import Storage
     from flash_server.chip.timed_chip import ReadClocks, TimedChip
-    from phy.jacdac.timed_bus import TimedJacdacBus
     from phy.spi.timed_buffer import TimedSpiBuffer
     from phy.usb.timed_firmware_bus import TimedFirmwareBus
 
@@ -73,7 +73,7 @@ class TimedParts(PartFactory):
         return partial(TimedSpiBuffer, self._timeline, self._account)
 
     def jacdac(self) -> TimedJacdacBus:
-        from phy.jacdac.timed_bus import TimedJacdacBus
+        from aisrv.addons.jacdac.bus.timed_bus import TimedJacdacBus
 
         return TimedJacdacBus(self._runtime)
 

@@ -7,9 +7,9 @@ from typing import Final
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
+from aisrv.addons.graph.rendering import graph_lines
 from aisrv.monitor import cell_texts
 from aisrv.monitor.fitting_table import Column, FittingTable
-from aisrv.monitor.graph_rendering import graph_lines
 from aisrv.monitor.values import CoreState, DeviceStatus, Rates, TileStatus
 
 

@@ -7,10 +7,10 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from aisrv.addons.graph.rendering import draw_graph
 from aisrv.monitor import cell_texts
 from aisrv.monitor.compact_rendering import CompactDevice, DevicesTable, kept_in
 from aisrv.monitor.fitting_table import Column, FittingTable
-from aisrv.monitor.graph_rendering import draw_graph
 from aisrv.monitor.values import DeviceStatus, EngineStatus, Rates
 
 RenderResult = Iterator[RenderableType | Segment]

@@ -8,7 +8,7 @@ from aisrv.engine.gpio import Levels
 from aisrv.protocol.commands import Status
 
 if TYPE_CHECKING:
-    from aisrv.graph.run.status import GraphStatus
+    from aisrv.addons.graph.run.status import GraphStatus
 
 
 @dataclass(frozen=True, slots=True)

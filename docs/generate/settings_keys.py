@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from msgspec import NODEFAULT, inspect
 
+from aisrv.addons.evaluate.sweep.settings import SweepTables
 from aisrv.analysis.profile.model_profile import Configuration
 from aisrv.analysis.profile.suite import SuiteTables
 from aisrv.board import (
@@ -24,7 +25,6 @@ from aisrv.board import (
     TaskSpec,
 )
 from aisrv.board.toml_file import BoardTables
-from aisrv.evaluate.sweep.settings import SweepTables
 from aisrv.inference.timings import DeviceModel
 from aisrv.values.settings.size import KIB, Size
 from docs.generate.markdown import code, plain, table

@@ -4,10 +4,10 @@ import re
 import struct
 from typing import Final
 
+from aisrv.addons.jacdac.wire.service_spec import document
+from aisrv.addons.jacdac.wire.service_tables import SERVICES
 from aisrv.protocol.commands import ENGINE_COMMANDS, Command, Spec, Spi, Status, commands_of
 from aisrv.protocol.ioserver import IoserverCommand
-from aisrv.protocol.jacdac.service_spec import document
-from aisrv.protocol.jacdac.service_tables import SERVICES
 from aisrv.protocol.usb_descriptors import Descriptor, Descriptors
 from aisrv.sensors.acquire_channel import AcquireCommand
 from aisrv.sensors.registers import SENSOR_MODELS

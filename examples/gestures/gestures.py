@@ -16,17 +16,17 @@ import trio
 from gesture_network import AXES, GESTURES, SAMPLES, Array, movement, network
 from trio.testing import MockClock
 
+from aisrv.addons.jacdac.task.device import JacdacDevice, device_id_of
+from aisrv.addons.jacdac.task.jacdac import serve_device
+from aisrv.addons.jacdac.task.service import Service
+from aisrv.addons.jacdac.wire.frame import ServicePacket, command_frame
+from aisrv.addons.jacdac.wire.packing import Value
+from aisrv.addons.jacdac.wire.pipes import PipeArgument
+from aisrv.addons.jacdac.wire.service_spec import BASE_REGISTERS, GET, SET, ServiceSpec, ro, rw
+from aisrv.addons.jacdac.wire.service_tables import MODEL_RUNNER, SENSOR_AGGREGATOR
 from aisrv.board import Board, JacdacSpec
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
-from aisrv.protocol.jacdac.frame import ServicePacket, command_frame
-from aisrv.protocol.jacdac.packing import Value
-from aisrv.protocol.jacdac.pipes import PipeArgument
-from aisrv.protocol.jacdac.service_spec import BASE_REGISTERS, GET, SET, ServiceSpec, ro, rw
-from aisrv.protocol.jacdac.service_tables import MODEL_RUNNER, SENSOR_AGGREGATOR
-from phy.jacdac.device import JacdacDevice, device_id_of
-from phy.jacdac.jacdac import serve_device
-from phy.jacdac.service import Service
 
 INTERVAL_MS: Final = 20
 EVERY: Final = 8

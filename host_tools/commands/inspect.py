@@ -120,8 +120,8 @@ def info(settings: HostSettings) -> None:
 
 def _jacdac_info(settings: HostSettings) -> None:
     """Show what the control service and a Model Runner say of themselves."""
+    from aisrv.addons.jacdac.host.transport import open_jacdac
     from host_tools.commands import report
-    from host_tools.transports.jacdac.transport import open_jacdac
 
     transport = open_jacdac((settings.device or "").removeprefix("jacdac:"))
     try:

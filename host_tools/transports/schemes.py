@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from host_tools.errors import BadAddressError
 
 if TYPE_CHECKING:
-    from host_tools.transports.jacdac.transport import JacdacTransport
+    from aisrv.addons.jacdac.host.transport import JacdacTransport
     from host_tools.transports.spi.transport import SpiTransport
     from host_tools.transports.transport import DeviceInfo, Transport
 

@@ -2,11 +2,11 @@
 
 from typing import Final
 
+from aisrv.addons.jacdac.host.transport import JacdacTransport
 from aisrv.protocol.commands import Command, Dialect
 from host_tools.client import AiServer, Wire
 from host_tools.errors import UnsupportedCommand
 from host_tools.exchange.usb_without_status import ExchangeWithoutStatus
-from host_tools.transports.jacdac.transport import JacdacTransport
 from host_tools.transports.spi.transport import SpiTransport
 from host_tools.transports.transport import Transport
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from aisrv.addons.jacdac.wire.frame import ServicePacket, report_frame
+from aisrv.addons.jacdac.wire.stream import with_length
 from aisrv.cli.run import run
-from aisrv.protocol.jacdac.frame import ServicePacket, report_frame
-from aisrv.protocol.jacdac.stream import with_length
 from flash_server.chip.serprog import pack_spi_operation
 from tests.support.chromium import chromium
 from tests.support.http_requests import requests

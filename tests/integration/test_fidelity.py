@@ -2,10 +2,10 @@
 
 import re
 
+from aisrv.addons.graph.nodes.registry import STANDARD_NODES, can_run
+from aisrv.addons.graph.run.commands import ReturnMode
+from aisrv.addons.graph.run.node_entry import MOST_CALLS
 from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS
-from aisrv.graph.nodes.registry import STANDARD_NODES, can_run
-from aisrv.graph.run.commands import ReturnMode
-from aisrv.graph.run.node_entry import MOST_CALLS
 from aisrv.model.relocatable.container import EXECUTABLE
 from aisrv.protocol.commands import Command, Spi, commands_of
 from aisrv.protocol.engine_channel import AT_ONCE

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from aisrv import digits
+from aisrv.addons.jacdac.task.flash_store import ChipStore
 from aisrv.board import Board, EngineSpec, FlashSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.engine import Runners
@@ -28,7 +29,6 @@ from flash_server.client.cache import CacheCounters
 from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.image.headers import Header
 from flash_server.protocol import FlashFailure, FlashReadError
-from phy.jacdac.flash_store import ChipStore
 from tests.support import networks
 from tests.support.device_log import log_of
 from tests.support.flash_sectors import SECTOR, overwrite

@@ -20,6 +20,7 @@ import pytest
 import trio
 import trio.testing
 
+from aisrv.addons.jacdac.task.flash_store import ChipStore, EngineStore, SettingsStore
 from aisrv.attach.serprog import SerprogServer
 from aisrv.device.server_upgrade import ServerUpgrade
 from aisrv.xcore.node import open_node
@@ -33,7 +34,6 @@ from flash_server.client.flash_channel import FlashChannel
 from flash_server.image import DataPartition, EngineImage
 from flash_server.server.server import flash_server
 from flash_server.server.service import FlashService
-from phy.jacdac.flash_store import ChipStore, EngineStore, SettingsStore
 from tests.support.command_calls import CommandCalls
 from tests.support.cut_flash import (
     BOOT_BYTES,

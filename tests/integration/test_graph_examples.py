@@ -11,12 +11,12 @@ import trio
 from trio.testing import MockClock
 
 from aisrv import digits
+from aisrv.addons.graph.compiler.compile import load_graph
+from aisrv.addons.graph.nodes.registry import Registry
+from aisrv.addons.graph.run.scheduler import Interpreter
+from aisrv.addons.graph.run.state import GraphState
 from aisrv.board.toml_file import read_board
 from aisrv.device.device import open_device
-from aisrv.graph.compiler.compile import load_graph
-from aisrv.graph.nodes.registry import Registry
-from aisrv.graph.run.scheduler import Interpreter
-from aisrv.graph.run.state import GraphState
 from aisrv.inference.process.inline import inline
 from tests.support import networks
 from tests.support.graphs import Sink, Source, golden_audio, write_wav

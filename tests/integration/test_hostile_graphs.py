@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aisrv.graph.compiler.compile import compile_text
-from aisrv.graph.errors import TextError
-from aisrv.graph.platform.manifests import Platform
-from aisrv.graph.text.grammar import EVERY_TAG
+from aisrv.addons.graph.compiler.compile import compile_text
+from aisrv.addons.graph.errors import TextError
+from aisrv.addons.graph.platform.manifests import Platform
+from aisrv.addons.graph.text.grammar import EVERY_TAG
 from tests.support.amounts import in_ci
 from tests.support.hostile_graphs import PIECES, computer, try_manifest, try_text, try_words
 

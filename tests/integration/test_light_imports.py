@@ -67,7 +67,7 @@ def test_a_program_runs_beside_a_device_without_what_the_device_does_not_have() 
         "aisrv.sensors.acquire",
         "flash_server.image",
         "flash_server.server",
-        "phy.jacdac",
+        "aisrv.addons.jacdac.task",
         "phy.usb.taps",
         "pyseccomp",
     }
@@ -86,7 +86,7 @@ def loaded() -> set[str]:
 
 
 def test_devices_without_a_graph_load_without_numpy_and_the_graphs(loaded: set[str]) -> None:
-    unwanted = {"numpy", "aisrv.graph", "aisrv.device.graph", "importlib.metadata"}
+    unwanted = {"numpy", "aisrv.addons.graph", "aisrv.addons.graph.device", "importlib.metadata"}
     assert unwanted & loaded == set()
 
 

@@ -30,7 +30,7 @@ MODULES = [name for page in PAGES for name in re.findall(r"^::: ([a-z_.]+)$", pa
 INSIDE = {
     "aisrv.analysis.profile.html_report",
     "aisrv.engine.state",
-    "aisrv.graph.binary.words",
+    "aisrv.addons.graph.binary.words",
     "aisrv.model.relocatable.container",
     "aisrv.relocatable.memory",
 }

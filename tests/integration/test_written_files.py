@@ -33,7 +33,7 @@ ELSEWHERE: Final = {
     "aisrv/monitor/xscope_recording.py XscopeLines.__init__": "a recording",
     "phy/vcd_recording.py VcdRecording.__init__": "a recording",
     "phy/pins/uart_output.py UartFile.__init__": "a recording of what a UART receives",
-    "aisrv/device/graph.py DeviceGraph._driver": "a recording of what a graph sends",
+    "aisrv/addons/graph/device.py DeviceGraph._driver": "a recording of what a graph sends",
     "flash_server/chip/storage.py _nameless": "an erased chip, which gets its name when it is whole",
     "aisrv/image_builder/compiler.py _compile": "in a temporary directory",
     "aisrv/firmware/compiler.py _alone": "a lock",
@@ -48,7 +48,7 @@ ELSEWHERE: Final = {
     "aisrv/attach/spidev/cuse.py _open": "a device",
     "host_tools/standins/spidev.py SpiDev.open_path": "a device",
     "aisrv/terminal/command_group.py _end_without_output": "/dev/null",
-    "phy/jacdac/engine_client.py EngineClient._load": "in the device's flash",
+    "aisrv/addons/jacdac/task/engine_client.py EngineClient._load": "in the device's flash",
     "aisrv/values/private_directory.py _hold": "a lock",
     "aisrv/values/private_directory.py _remove_if_left": "a lock",
 }

@@ -8,8 +8,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 from wsproto.frame_protocol import Opcode
 
-from aisrv.attach.jacdac.tcp import CHUNK, JacdacTcpServer
-from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
+from aisrv.addons.jacdac.attach.tcp import CHUNK, JacdacTcpServer
+from aisrv.addons.jacdac.attach.websocket import JacdacWebSocketServer
+from aisrv.addons.jacdac.bus.bus import JacdacBus
 from aisrv.attach.serprog import SerprogServer
 from aisrv.attach.spi_link import SpiLinkServer
 from aisrv.attach.usbip.server import UsbipServer
@@ -20,7 +21,6 @@ from aisrv.protocol.spi_link import Hello, LinkMessage, LinkTransfer, Open, fram
 from aisrv.protocol.usbip import Operation, OperationHeader
 from aisrv.web.server import PageServer
 from flash_server.chip.serprog import PARAMETER_SIZES, SerprogCommand
-from phy.jacdac.bus import JacdacBus
 from tests.support.listeners import FRAME, LISTENERS, listening
 from tests.support.step_watch import CallWatch
 

@@ -16,12 +16,12 @@ from trio.testing import wait_all_tasks_blocked
 
 import aisrv.attach
 import aisrv.web
-from aisrv.attach.jacdac.tcp import JacdacTcpServer
+from aisrv.addons.jacdac.attach.tcp import JacdacTcpServer
+from aisrv.addons.jacdac.bus.bus import JacdacBus
 from aisrv.listeners import stream_server
 from aisrv.listeners.peer_stream import PeerStream
 from aisrv.listeners.stream_server import StreamServer
 from aisrv.listeners.turns import MESSAGES_A_TURN
-from phy.jacdac.bus import JacdacBus
 from tests.support.listeners import FRAME, LISTENERS, each_listener, end_of, listening, until_peers
 from tests.support.paths import ROOT, product_sources
 from tests.support.process_resources import count_descriptors

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
+from aisrv.addons.jacdac.attach.websocket import JacdacWebSocketServer
+from aisrv.addons.jacdac.bus.bus import BusPeer, JacdacBus
+from aisrv.addons.jacdac.wire.frame import ServicePacket, report_frame
 from aisrv.listeners import websocket
 from aisrv.listeners.websocket import LARGEST_MESSAGE, LARGEST_REQUEST
-from aisrv.protocol.jacdac.frame import ServicePacket, report_frame
-from phy.jacdac.bus import BusPeer, JacdacBus
 
 GENEROUS = 60.0
 KEY = b"dGhlIHNhbXBsZSBub25jZQ=="

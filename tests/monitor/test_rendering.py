@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from aisrv.graph.run.status import ArcStatus, GraphStatus, NodeStatus
+from aisrv.addons.graph.run.status import ArcStatus, GraphStatus, NodeStatus
 from aisrv.monitor.cell_texts import errors, scores
 from aisrv.monitor.compact_rendering import CompactDevice, DevicesTable
 from aisrv.monitor.live_view import view_of

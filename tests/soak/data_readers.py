@@ -18,15 +18,15 @@ import trio
 from PIL import Image, features
 
 from aisrv import digits
+from aisrv.addons.evaluate.data.opening import open_data
+from aisrv.addons.evaluate.errors import EvaluateError, InputError
+from aisrv.addons.evaluate.inputs.pictures import decoded
+from aisrv.addons.evaluate.inputs.settings import InputSettings, read_settings
+from aisrv.addons.evaluate.inputs.sounds import read_wav
+from aisrv.addons.evaluate.sweep.settings import load_sweep
 from aisrv.analysis.profile import ProfileError, load_suite
 from aisrv.board import BoardFileError
 from aisrv.board.xscope_file import read_xscope
-from aisrv.evaluate.data.opening import open_data
-from aisrv.evaluate.errors import EvaluateError, InputError
-from aisrv.evaluate.inputs.pictures import decoded
-from aisrv.evaluate.inputs.settings import InputSettings, read_settings
-from aisrv.evaluate.inputs.sounds import read_wav
-from aisrv.evaluate.sweep.settings import load_sweep
 from aisrv.model.custom_options import CustomOptions
 from aisrv.model.labels import labels_in, labels_of
 from aisrv.monitor.trace.reading import TraceError, TraceReader

@@ -25,15 +25,15 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from aisrv import digits
-from aisrv.attach.jacdac.serial_port import serve_serial_port
-from aisrv.attach.jacdac.tcp import JacdacTcpServer, join_hub
-from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
+from aisrv.addons.jacdac.attach.serial_port import serve_serial_port
+from aisrv.addons.jacdac.attach.tcp import JacdacTcpServer, join_hub
+from aisrv.addons.jacdac.attach.websocket import JacdacWebSocketServer
+from aisrv.addons.jacdac.bus.bus import JacdacBus
+from aisrv.addons.jacdac.wire.frame import Frame, ServicePacket, command_frame
+from aisrv.addons.jacdac.wire.service_tables import MODEL_RUNNER, SERVICES
 from aisrv.board import Board, JacdacSpec
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
-from aisrv.protocol.jacdac.frame import Frame, ServicePacket, command_frame
-from aisrv.protocol.jacdac.service_tables import MODEL_RUNNER, SERVICES
-from phy.jacdac.bus import JacdacBus
 from tests.soak.check import Check, Figures
 from tests.soak.jacdac_links import (
     Link,

@@ -11,9 +11,9 @@ import trio
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import BytesMessage
 
-from aisrv.protocol.jacdac.frame import Frame, FrameError, ServicePacket, multicast_frame
-from aisrv.protocol.jacdac.stream import FrameSplitter, with_length
-from phy.jacdac.jdusb import BRIDGE_CLASS, BridgeCommand, Decoder, encode
+from aisrv.addons.jacdac.bus.jdusb import BRIDGE_CLASS, BridgeCommand, Decoder, encode
+from aisrv.addons.jacdac.wire.frame import Frame, FrameError, ServicePacket, multicast_frame
+from aisrv.addons.jacdac.wire.stream import FrameSplitter, with_length
 from tests.support.jacdac_client import CLIENT
 
 KEPT: Final = 4096

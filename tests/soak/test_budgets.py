@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from aisrv.evaluate.data.opening import open_data
-from aisrv.evaluate.errors import DataError
+from aisrv.addons.evaluate.data.opening import open_data
+from aisrv.addons.evaluate.errors import DataError
 from aisrv.values.untrusted_picture import LARGEST_PIXELS
 
 MIB: Final = 1 << 20
@@ -72,7 +72,7 @@ def cost(path: Path, imports: str, call: str) -> Cost:
     return Cost(found["peak"] - max(0, found["kept"]), found["cpu"], found["said"])
 
 
-DATA: Final = ("from aisrv.evaluate.data.opening import open_data", "open_data(str(path))")
+DATA: Final = ("from aisrv.addons.evaluate.data.opening import open_data", "open_data(str(path))")
 WARM: Final = "; import pyarrow.parquet, PIL.Image, zipfile, numpy.lib.format"
 
 
@@ -251,8 +251,8 @@ def test_the_largest_pictures_are_read_within_the_budget(name: str, tmp_path: Pa
     image = Image.fromarray(np.ascontiguousarray(pixels))
     image.convert(mode).save(path, **options, **more)
     imports = (
-        "from aisrv.evaluate.inputs.pictures import decoded; import PIL.Image; PIL.Image.init()\n"
-        "from aisrv.evaluate.inputs.settings import InputSettings"
+        "from aisrv.addons.evaluate.inputs.pictures import decoded; import PIL.Image; PIL.Image.init()\n"
+        "from aisrv.addons.evaluate.inputs.settings import InputSettings"
     )
     found = cost(path, imports, "decoded(path.read_bytes(), InputSettings(), (96, 96, 3))")
     assert found.said == "read"
@@ -292,7 +292,7 @@ def test_sources_are_opened_within_the_budget(text: str, tmp_path: Path) -> None
 def test_a_graph_is_read_within_the_budget(tmp_path: Path) -> None:
     path = tmp_path / "graph.txt"
     path.write_bytes(b"a\n" * (1 << 18))
-    found = cost(path, "from aisrv.graph.compiler.compile import load_graph", "load_graph(path)")
+    found = cost(path, "from aisrv.addons.graph.compiler.compile import load_graph", "load_graph(path)")
     assert found.said.startswith("TextError"), found
     assert found.held < HELD, found
     assert found.cpu < 2 * SECONDS, found

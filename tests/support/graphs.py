@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from aisrv.graph.binary.model import (
+from aisrv.addons.graph.binary.model import (
     Arc,
     Format,
     Graph,
@@ -18,11 +18,11 @@ from aisrv.graph.binary.model import (
     ParameterHead,
     Segment,
 )
-from aisrv.graph.binary.words import parse_words, read_words, words_of
-from aisrv.graph.nodes.registry import STANDARD_NODES, NodeFactory, Registry
-from aisrv.graph.run.io import IoPort
-from aisrv.graph.run.scheduler import Interpreter
-from aisrv.graph.run.state import GraphState
+from aisrv.addons.graph.binary.words import parse_words, read_words, words_of
+from aisrv.addons.graph.nodes.registry import STANDARD_NODES, NodeFactory, Registry
+from aisrv.addons.graph.run.io import IoPort
+from aisrv.addons.graph.run.scheduler import Interpreter
+from aisrv.addons.graph.run.state import GraphState
 from tests.support.paths import ROOT
 
 GOLDEN: Final = ROOT / "tests" / "golden" / "graph"

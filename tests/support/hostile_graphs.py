@@ -5,13 +5,13 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from aisrv.graph.binary.words import parse_words, read_words, words_of
-from aisrv.graph.compiler.compile import compile_file, compile_text
-from aisrv.graph.compiler.decompile import DecompileError, decompile
-from aisrv.graph.compiler.dialect import OURS
-from aisrv.graph.compiler.public import PUBLIC
-from aisrv.graph.errors import MOST_ERRORS, TextError, WordsError
-from aisrv.graph.platform.manifests import Platform, load_platform
+from aisrv.addons.graph.binary.words import parse_words, read_words, words_of
+from aisrv.addons.graph.compiler.compile import compile_file, compile_text
+from aisrv.addons.graph.compiler.decompile import DecompileError, decompile
+from aisrv.addons.graph.compiler.dialect import OURS
+from aisrv.addons.graph.compiler.public import PUBLIC
+from aisrv.addons.graph.errors import MOST_ERRORS, TextError, WordsError
+from aisrv.addons.graph.platform.manifests import Platform, load_platform
 from tests.support.graph_golden import COMPUTER, FOLDER, PAIRS, SEED
 
 PIECES: Final = (

@@ -6,10 +6,9 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from aisrv.board import Board, JacdacSpec
-from aisrv.device.device import Device, open_device
-from aisrv.inference.process.inline import inline
-from aisrv.protocol.jacdac.frame import (
+from aisrv.addons.jacdac.bus.bus import BusPeer, JacdacBus
+from aisrv.addons.jacdac.task.device import device_id_of
+from aisrv.addons.jacdac.wire.frame import (
     ACK_INDEX,
     PIPE_INDEX,
     Frame,
@@ -17,8 +16,9 @@ from aisrv.protocol.jacdac.frame import (
     ack_frame,
     command_frame,
 )
-from phy.jacdac.bus import BusPeer, JacdacBus
-from phy.jacdac.device import device_id_of
+from aisrv.board import Board, JacdacSpec
+from aisrv.device.device import Device, open_device
+from aisrv.inference.process.inline import inline
 
 CLIENT = 0xC1C1C1C1C1C1C1C1
 DEVICE = device_id_of("aisrv")

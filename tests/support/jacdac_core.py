@@ -4,8 +4,20 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from aisrv.model.values import TensorType
-from aisrv.protocol.jacdac.frame import (
+from aisrv.addons.jacdac.task.device import JacdacDevice
+from aisrv.addons.jacdac.task.engine_jobs import (
+    BootJob,
+    Job,
+    LoadJob,
+    LoadResult,
+    ModelState,
+    RunJob,
+    RunResult,
+)
+from aisrv.addons.jacdac.task.model_runner import ModelRunner
+from aisrv.addons.jacdac.task.protocol_check import ProtocolTestService
+from aisrv.addons.jacdac.task.sensor_aggregator import SensorAggregator
+from aisrv.addons.jacdac.wire.frame import (
     ACK_INDEX,
     CONTROL_INDEX,
     PIPE_INDEX,
@@ -15,12 +27,8 @@ from aisrv.protocol.jacdac.frame import (
     command_frame,
     report_frame,
 )
+from aisrv.model.values import TensorType
 from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescriptions
-from phy.jacdac.device import JacdacDevice
-from phy.jacdac.engine_jobs import BootJob, Job, LoadJob, LoadResult, ModelState, RunJob, RunResult
-from phy.jacdac.model_runner import ModelRunner
-from phy.jacdac.protocol_check import ProtocolTestService
-from phy.jacdac.sensor_aggregator import SensorAggregator
 
 DEVICE = 0x1122334455667788
 CLIENT = 0xC1C1C1C1C1C1C1C1

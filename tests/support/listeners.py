@@ -10,8 +10,11 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.attach.jacdac.tcp import JacdacTcpServer
-from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
+from aisrv.addons.jacdac.attach.tcp import JacdacTcpServer
+from aisrv.addons.jacdac.attach.websocket import JacdacWebSocketServer
+from aisrv.addons.jacdac.bus.bus import JacdacBus
+from aisrv.addons.jacdac.wire.frame import ServicePacket, report_frame
+from aisrv.addons.jacdac.wire.stream import with_length
 from aisrv.attach.serprog import SerprogServer
 from aisrv.attach.spi_link import SpiLinkServer
 from aisrv.attach.usbip.server import UsbipServer, export_all
@@ -19,8 +22,6 @@ from aisrv.attach.usbip.urbs import PendingUrbs
 from aisrv.listeners.peer_stream import PeerStream
 from aisrv.listeners.stream_server import StreamServer
 from aisrv.monitor.web.controls import Controls
-from aisrv.protocol.jacdac.frame import ServicePacket, report_frame
-from aisrv.protocol.jacdac.stream import with_length
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from aisrv.web import server
 from aisrv.web.hub import Hub
@@ -28,7 +29,6 @@ from aisrv.web.server import PageServer
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.part import MX25R6435F
 from flash_server.chip.storage import MemoryStorage
-from phy.jacdac.bus import JacdacBus
 from phy.usb.bus import UsbBus
 from tests.support.spi_link_slaves import InvertingSlave
 from tests.support.usbip_host import request_import

@@ -26,7 +26,7 @@ OTHERS = {
     "aisrv/image_builder/backend.py: (files('aisrv.image_builder') / 'images' / IMAGE).read_bytes": (
         "a file of the package"
     ),
-    "aisrv/evaluate/inputs/front_ends.py: files(__package__).joinpath(_PREPROCESSOR).read_bytes": (
+    "aisrv/addons/evaluate/inputs/front_ends.py: files(__package__).joinpath(_PREPROCESSOR).read_bytes": (
         "a file of the package"
     ),
     "aisrv/web/server.py: path.read_bytes": "files of the package",
@@ -49,8 +49,8 @@ OTHERS = {
     "flash_server/chip/storage.py: os.open": "checked there: it is locked before, and written",
     "aisrv/values/regular_file.py: os.open": "what all others use",
     "aisrv/values/untrusted_picture.py: Image.open": "of an open regular file, or of bytes in memory",
-    "aisrv/evaluate/data/urls.py: files.open(place, 'rb')": "no file of this machine, and up to a size",
-    "aisrv/evaluate/inputs/sounds.py: wave.open": "of bytes in memory",
+    "aisrv/addons/evaluate/data/urls.py: files.open(place, 'rb')": "no file of this machine, and up to a size",
+    "aisrv/addons/evaluate/inputs/sounds.py: wave.open": "of bytes in memory",
     "aisrv/sensors/sources/samples.py: wave.open": "of an open regular file",
     "phy/pins/i2s_format.py: wave.open": "of an open regular file",
     "aisrv/firmware/inline_assembly.py: _ASSEMBLER.read_text": "a file of the package",

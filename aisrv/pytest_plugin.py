@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
+from aisrv.values.addons import load, offered, ours
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from os import PathLike
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from aisrv.attach.background import BackgroundBus, BackgroundDevice
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 MARK: Final = "aisrv"
 OPTION: Final = "--aisrv-device"
 
-_JACDAC: Final = "jacdac:"
+pytest_plugins: Final = [each.fixtures for each in ours() if each.fixtures]
+"""Those of add-ons."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -136,7 +138,7 @@ class _as_host_errors:  # noqa: N801 - reads as a statement
             raise TransferError(str(error)) from error
 
 
-def _fail(message: object) -> NoReturn:
+def fail(message: object) -> NoReturn:
     """End the test with an error of one line, whatever it comes from."""
     raise pytest.fail.Exception(" ".join(str(message).split()), pytrace=False) from None
 
@@ -148,13 +150,13 @@ def _check_mark(mark: pytest.Mark) -> None:
     from aisrv.board import Board
 
     if mark.args:
-        _fail(f"@pytest.mark.{MARK} takes the fields of Board by name, not {', '.join(map(repr, mark.args))}")
+        fail(f"@pytest.mark.{MARK} takes the fields of Board by name, not {', '.join(map(repr, mark.args))}")
     known = ["board", *(each.name for each in fields(Board))]
     for name in mark.kwargs:
         if name not in known:
             near = get_close_matches(name, known, 1)
             meant = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-            _fail(f"@pytest.mark.{MARK}: a board has no {name!r}; {meant}")
+            fail(f"@pytest.mark.{MARK}: a board has no {name!r}; {meant}")
 
 
 def _marked_board(settings: "Mapping[str, Any]", folder: "Path") -> "Board":
@@ -183,20 +185,29 @@ def _marked_board(settings: "Mapping[str, Any]", folder: "Path") -> "Board":
     return board
 
 
+def _asked_tables(fixtures: "Iterable[str]") -> "Iterator[str]":
+    """Yield the tables of add-ons whose fixture a test has: `aisrv_NAME` puts NAME on its board."""
+    for name, place in offered("tables").items():
+        if f"aisrv_{name}" in fixtures:
+            yield place
+
+
 @pytest.fixture
 def aisrv_board(request: pytest.FixtureRequest) -> "Board":
     """Return the board of the test's mark, or the default one."""
-    from aisrv.board import BoardError, JacdacSpec
+    from aisrv.board import BoardError
 
     mark = request.node.get_closest_marker(MARK)
     if mark is not None:
         _check_mark(mark)
     try:
         board = _marked_board(mark.kwargs if mark else {}, request.path.parent)
-        if "aisrv_jacdac" in request.fixturenames and board.jacdac is None:
-            board = replace(board, jacdac=JacdacSpec())
+        for place in _asked_tables(request.fixturenames):
+            kind = load(place)
+            if board.part(kind) is None:
+                board = board.with_part(kind, kind())
     except (BoardError, TypeError) as error:
-        _fail(f"@pytest.mark.{MARK}: {error}")
+        fail(f"@pytest.mark.{MARK}: {error}")
     return board
 
 
@@ -213,7 +224,7 @@ def aisrv_device(request: pytest.FixtureRequest) -> "Iterator[BackgroundDevice]"
         try:
             device = stack.enter_context(BackgroundDevice(board))
         except Exception as error:
-            _fail(_reason(error))
+            fail(_reason(error))
         yield device
 
 
@@ -248,7 +259,7 @@ def aisrv_server(request: pytest.FixtureRequest) -> "Iterator[AiServer]":
     try:
         server = AiServer.open(address)
     except HostError as error:
-        _fail(f"{OPTION} {address}: {error}")
+        fail(f"{OPTION} {address}: {error}")
     with server:
         yield server
 
@@ -258,62 +269,3 @@ def aisrv_usbip(request: pytest.FixtureRequest) -> str:
     """Return the device's address for host programs and `AiServer.open`."""
     address: str | None = request.config.getoption(OPTION)
     return address or f"usbip:{request.getfixturevalue('aisrv_device').usbip_address}"
-
-
-@pytest.fixture
-def aisrv_jacdac(request: pytest.FixtureRequest) -> str:
-    """Return `HOST:PORT` of the TCP server of the device's Jacdac bus; skip a test on a device without."""
-    address: str | None = request.config.getoption(OPTION)
-    if address is None:
-        device: BackgroundDevice = request.getfixturevalue("aisrv_device")
-        return device.jacdac_address
-    if not address.startswith(_JACDAC):
-        pytest.skip(f"aisrv_jacdac is an address {_JACDAC}HOST:PORT, and the tests run on {address}")
-    return address.removeprefix(_JACDAC)
-
-
-@pytest.fixture
-def aisrv_evaluate(request: pytest.FixtureRequest) -> "Callable[..., dict[str, Any]]":
-    """Return a function that evaluates a model on data: `aisrv_evaluate("net.tflite", "photos", limit=500)`.
-
-    Files count from the test's folder. It also takes `against`, an engine, a device or a model's file, and
-    `on`, which is "engine" or the address of a device; "device" is the one that the tests run on. The result
-    is as `result.json` of `aisrv evaluate` has it; a model or data that cannot be evaluated fail the test.
-    """
-
-    def evaluated(
-        model: "str | PathLike[str]",
-        data: "str | PathLike[str]",
-        *,
-        against: str | None = None,
-        on: str = "engine",
-        limit: int | None = None,
-    ) -> dict[str, Any]:
-        from os import fspath
-
-        from aisrv.addons.evaluate.data.opening import DIGITS
-        from aisrv.addons.evaluate.errors import EvaluateError
-        from aisrv.addons.evaluate.evaluation import evaluate
-        from aisrv.addons.evaluate.request import Request
-
-        folder = request.path.parent
-        source = fspath(data)
-        if on == "device":
-            on = request.config.getoption(OPTION) or "virtual"
-        if against is not None and against.endswith(".tflite"):
-            against = fspath(folder / against)
-        try:
-            outcome = evaluate(
-                Request(
-                    folder / model,
-                    source if source in DIGITS else fspath(folder / source),
-                    limit=limit,
-                    on=on,
-                    against=against,
-                )
-            )
-        except (EvaluateError, OSError) as error:
-            _fail(error)
-        return outcome.result
-
-    return evaluated

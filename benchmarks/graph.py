@@ -17,8 +17,10 @@ import trio
 from trio.testing import MockClock
 
 from aisrv import digits
+from aisrv.addons.graph.board import Graph
+from aisrv.addons.graph.device import graph_of
 from aisrv.addons.graph.nodes.amplifier import gain_of
-from aisrv.board import Board, GraphSpec
+from aisrv.board import Board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from benchmarks.rows import Row
@@ -97,14 +99,14 @@ def _latency(*, virtual: bool) -> float:
 
     async def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            spec = GraphSpec(
-                write_words(digit_graph(), Path(folder) / "graph.txt"), ios={7: "gpio:0,1,2,3,4,5,6,7,8,9"}
+            spec = Graph(
+                path=write_words(digit_graph(), Path(folder) / "graph.txt"),
+                ios={7: "gpio:0,1,2,3,4,5,6,7,8,9"},
             )
-            async with open_device(Board(graph=spec), runner=inline) as device:
+            async with open_device(Board(parts=(spec,)), runner=inline) as device:
                 await device.load_model(digits.model_bytes())
                 await trio.sleep(0.1)
-                graph = device.graph
-                assert graph is not None
+                graph = graph_of(device)
                 assert graph.live is not None
                 live, port = graph.live, graph.live.interpreters[0].ports[0]
                 changed = trio.Event()

@@ -17,11 +17,11 @@ from typing import Final
 
 import click
 
-from aisrv.addons.jacdac.host.commands import jacdac
 from aisrv.protocol.commands import ProtocolError
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.json_errors import JsonGroup, json_wanted
 from aisrv.terminal.option_group import option_group
+from aisrv.values import addons
 from aisrv.values.version import __version__
 from host_tools.commands.bench import bench
 from host_tools.commands.diff import diff
@@ -128,7 +128,7 @@ for _command in (
     bench,
     diff,
     upgrade,
-    jacdac,
     web,
+    *map(addons.load, addons.offered("host_commands").values()),
 ):
     main.add_command(_command)

@@ -11,7 +11,7 @@ The same program talks to hardware (`usb`) and to a virtual device that is start
 import struct
 from contextlib import suppress
 from os import PathLike
-from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, TypeVar, overload
 
 from aisrv.protocol.commands import (
     AcquireMode,
@@ -44,12 +44,11 @@ from host_tools.errors import (
 from host_tools.exchange.usb import Exchange, log_text
 from host_tools.tensors.timings import REFERENCE_MHZ, Timings
 from host_tools.transports.schemes import open_transport
-from host_tools.transports.transport import Buffer, Progress, Transport
+from host_tools.transports.transport import Buffer, OtherTransport, Progress, Transport, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from aisrv.addons.jacdac.host.transport import JacdacTransport
     from aisrv.protocol.sensor_format import SensorFormat
     from host_tools.model_summary import ModelSummary
     from host_tools.tensors.files import InputValue
@@ -74,31 +73,6 @@ _SET_MODEL_FLASH: Final[dict[Memory, Command]] = {
 _NEW_MODEL: Final = frozenset((*_SET_MODEL.values(), *_SET_MODEL_FLASH.values()))
 
 
-class Wire(Protocol):
-    """Way of commands: `Exchange` over USB, `SpiExchange` over SPI, `JacdacExchange` over Jacdac."""
-
-    @property
-    def as_float32(self) -> bool:
-        """Whether tensors cross the wire as float32, whatever the model has."""
-
-    def get(self, command: int, tensor: int = 0) -> bytes:
-        """Send a GET; return its data."""
-
-    def set(
-        self, command: int, data: Buffer = b"", tensor: int = 0, progress: Progress | None = None
-    ) -> None:
-        """Send a SET, and wait until the engine has done it."""
-
-    def run(self, data: Buffer) -> bytes:
-        """Set input tensor 0, start an inference, get output tensor 0."""
-
-    def run_each(self, inputs: list[Buffer]) -> list[bytes] | None:
-        """Do as `run` for inputs in flight at once; None where that does not go, or one of them fails."""
-
-    def reset(self) -> None:
-        """Make the device abandon the command in progress; UnsupportedCommand where nothing can."""
-
-
 class AiServer:
     """One engine of an AI server. Use it as a context manager, from one thread at a time.
 
@@ -111,7 +85,7 @@ class AiServer:
 
     def __init__(
         self,
-        transport: "Transport | SpiTransport | JacdacTransport",
+        transport: "Transport | SpiTransport | OtherTransport",
         *,
         engine: int = 0,
         dialect: Dialect = Dialect.CLASSIC,
@@ -136,23 +110,20 @@ class AiServer:
 
     @staticmethod
     def _wire(
-        transport: "Transport | SpiTransport | JacdacTransport",
+        transport: "Transport | SpiTransport | OtherTransport",
         engine: int,
         dialect: Dialect,
         timeout: float | None,
     ) -> Wire:
         """Return the way of commands over a transport."""
-        from aisrv.addons.jacdac.host.transport import JacdacTransport
         from host_tools.transports.spi.transport import SpiTransport
 
         if isinstance(transport, SpiTransport):
             from host_tools.exchange.spi import SpiExchange
 
             return SpiExchange(transport, engine, timeout)
-        if isinstance(transport, JacdacTransport):
-            from aisrv.addons.jacdac.host.exchange import JacdacExchange
-
-            return JacdacExchange(transport, engine, timeout)
+        if isinstance(transport, OtherTransport):
+            return transport.wire(engine, timeout)
         return Exchange(transport, engine, dialect, timeout)
 
     @classmethod

@@ -196,6 +196,7 @@ def _axis(head: int) -> list[int]:
 
 def to_svg(drawing: Picture) -> str:
     return render(
+        __package__,
         "arena.svg.j2",
         drawing=drawing,
         bottom=drawing.height - _NAMES,

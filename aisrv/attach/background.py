@@ -15,7 +15,7 @@ from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.device.device import Device, isolated, open_device
 from aisrv.inference.engine import Runners
-from aisrv.listeners.stream_server import LOOPBACK
+from aisrv.listeners.stream_server import LOOPBACK, StreamServer
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class BackgroundDevice:
         self._stop: trio.Event | None = None
         self._device: Device | None = None
         self._port = 0
-        self._jacdac_port = 0
+        self._nursery: trio.Nursery | None = None
 
     @property
     def device(self) -> Device:
@@ -47,11 +47,15 @@ class BackgroundDevice:
         """`HOST:PORT` of its USB/IP server."""
         return f"{LOOPBACK}:{self._port}"
 
-    @property
-    def jacdac_address(self) -> str:
-        """`HOST:PORT` of its Jacdac bus over TCP; the board must have one."""
-        assert self.device.jacdac is not None, "the board has no Jacdac device"  # noqa: S101
-        return f"{LOOPBACK}:{self._jacdac_port}"
+    def serve(self, server: Callable[[Device], StreamServer]) -> str:
+        """Start another server of the device until its end; return its address, `HOST:PORT`."""
+
+        async def start(device: Device) -> int:
+            assert self._nursery is not None  # noqa: S101 - the device runs
+            _, port = await self._nursery.start(server(device).serve, LOOPBACK, 0)
+            return int(port)
+
+        return f"{LOOPBACK}:{self.call(start)}"
 
     def call(self, function: Callable[[Device], Awaitable[T]]) -> T:
         """Run an async function of the device on its thread and return its result."""
@@ -86,11 +90,7 @@ class BackgroundDevice:
         async with open_device(self._board, runner=self._runner) as device, trio.open_nursery() as nursery:
             usbip = UsbipServer(export_all([device.usb]))
             _, self._port = await nursery.start(usbip.serve, LOOPBACK, 0)
-            if device.jacdac is not None:
-                from aisrv.addons.jacdac.attach.tcp import JacdacTcpServer
-
-                server = JacdacTcpServer(device.jacdac)
-                _, self._jacdac_port = await nursery.start(server.serve, LOOPBACK, 0)
+            self._nursery = nursery
             self._device, self._token, self._stop = device, trio.lowlevel.current_trio_token(), trio.Event()
             self._ready.set()
             await self._stop.wait()

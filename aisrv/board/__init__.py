@@ -1,6 +1,6 @@
 """Boards: their parts as values; the plan of their tasks; and those that come with the package."""
 
-from aisrv.board.board import Board
+from aisrv.board.board import Board, Part
 from aisrv.board.pin_specs import PeripheralKind, PeripheralSpec, PinSpec
 from aisrv.board.specs import (
     BOOT_COMMANDS,
@@ -8,7 +8,6 @@ from aisrv.board.specs import (
     DEFAULT_ARENA,
     DEFAULT_BOOT,
     DEFAULT_EXTERNAL,
-    DEFAULT_JACDAC,
     DEFAULT_SPI,
     ENCODINGS,
     LARGEST_EXTERNAL,
@@ -22,15 +21,14 @@ from aisrv.board.specs import (
     EngineSpec,
     FlashPath,
     FlashSpec,
-    GraphSpec,
-    JacdacSpec,
     PortSpec,
     SensorSpec,
     SpiSpec,
     TaskSpec,
     UsbProtocol,
 )
-from aisrv.board.task_plan import CHANNEL_ENDS, CORES, End, Link, Plan, Task, TaskKind, plan_of
+from aisrv.board.task_plan import CHANNEL_ENDS, CORES, Plan, plan_of
+from aisrv.board.tasks import End, Link, Servers, Task, TaskKind
 from aisrv.values.settings.size import KIB
 
 __all__ = [
@@ -41,7 +39,6 @@ __all__ = [
     "DEFAULT_ARENA",
     "DEFAULT_BOOT",
     "DEFAULT_EXTERNAL",
-    "DEFAULT_JACDAC",
     "DEFAULT_SPI",
     "ENCODINGS",
     "KIB",
@@ -58,15 +55,15 @@ __all__ = [
     "EngineSpec",
     "FlashPath",
     "FlashSpec",
-    "GraphSpec",
-    "JacdacSpec",
     "Link",
+    "Part",
     "PeripheralKind",
     "PeripheralSpec",
     "PinSpec",
     "Plan",
     "PortSpec",
     "SensorSpec",
+    "Servers",
     "SpiSpec",
     "Task",
     "TaskKind",

@@ -1,9 +1,10 @@
 """A board: a node with its engines, physical layers, flash chips and sensor, checked as a whole."""
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final, Self, TypeVar
 
 from aisrv.board.pin_checks import check_pins
 from aisrv.board.pin_specs import PeripheralSpec, PinSpec
@@ -20,29 +21,49 @@ from aisrv.board.specs import (
     EngineSpec,
     FlashPath,
     FlashSpec,
-    GraphSpec,
-    JacdacSpec,
     PortSpec,
     SensorSpec,
     SpiSpec,
     TaskSpec,
     UsbProtocol,
 )
+from aisrv.board.tasks import Link, Servers, Task
 from aisrv.board.user_tasks import check_tasks
 from aisrv.protocol.commands import GPIO_COUNT
 from aisrv.values.settings.size import KIB
+from aisrv.values.settings.tables import Table
+from aisrv.values.settings.toml_file import TomlFile
 from flash_server.chip.part import WIDTHS
 
-MOST_GRAPH_CORES: Final = 7
-"""Processors that a node of a graph can be bound to."""
-LARGEST_IO: Final = 127
-"""Largest IO_AL_idx, which has 7 bits."""
 LARGEST_FRAME_SIDE: Final = 0xFFFF
 """Largest side in pixels; a region gives its edges as 16 bits."""
 
+P = TypeVar("P", bound="Part")
 
-MOST_RUNNERS: Final = 46
-"""Engines of a Jacdac device: service indexes end at 48, of which two are for others."""
+
+class Part(Table, frozen=True):
+    """A part that an add-on brings: the table of a board's file, which checks and plans itself.
+
+    Its fields are the keys, with their defaults; its docstring and theirs are the manual's.
+    """
+
+    table: ClassVar[str]
+    """Name of the table in board files."""
+    opens: ClassVar[str]
+    """Place of its subclass of `RunningPart`, loaded when a device starts."""
+
+    def placed(self, file: TomlFile) -> Self:
+        """Return it as it is in a file: with what depends on the file's folder."""
+        _ = file
+        return self
+
+    def check(self, board: "Board") -> None:
+        """Raise BoardError where it does not fit the board."""
+
+    def plan(self, servers: Servers) -> Iterator[Task | Link]:
+        """Yield its tasks and channels."""
+        _ = servers
+        yield from ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +106,12 @@ class Board:
     """Protocol over USB: the AI server's commands, or those of XMOS's ioserver."""
     sensor: SensorSpec | None = None
     """A sensor with the tasks that acquire its frames."""
-    jacdac: JacdacSpec | None = None
-    """A Jacdac device, which takes a core; None is off."""
+    parts: tuple[Part, ...] = ()
+    """Parts that add-ons bring."""
     ports: tuple[PortSpec, ...] = ()
     """Ports with a use, only to be shown; nothing drives them."""
     tasks: tuple[TaskSpec, ...] = ()
     """Tasks of the user's own, beside those of the parts above."""
-    graph: GraphSpec | None = None
-    """A graph that runs beside the other tasks."""
     peripherals: tuple[PeripheralSpec, ...] = ()
     """Peripherals on pins of its tiles."""
     pins: tuple[PinSpec, ...] = ()
@@ -110,28 +129,26 @@ class Board:
         if self.description:
             _check_shown("description", self.description, "description")
         self._check_node()
-        self._check_tile("the USB layer", self.usb_tile, "usb")
-        _check_tcp_port(self.usb_port, "usb")
+        self.check_tile("the USB layer", self.usb_tile, "usb")
+        self.check_tcp_port(self.usb_port, "usb")
         for number, engine in enumerate(self.engines):
             self._check_engine(number, engine)
         if self.spi is not None:
             self._check_spi(self.spi)
-        if self.jacdac is not None:
-            self._check_jacdac(self.jacdac)
+        for part in self.parts:
+            part.check(self)
         for number, flash in enumerate(self.flashes):
             self._check_flash(number, flash)
         if self.sensor is not None:
             self._check_sensor(self.sensor)
-        if self.graph is not None:
-            self._check_graph(self.graph)
         for number, port in enumerate(self.ports):
-            self._check_tile(f"the port {port.name!r}", port.tile, "ports", number)
+            self.check_tile(f"the port {port.name!r}", port.tile, "ports", number)
             _check_shown("location", port.location, "ports", number, "location")
             _check_shown("name", port.name, "ports", number, "name")
         for number, task in enumerate(self.tasks):
-            self._check_tile(f"the task {task.name!r}", task.tile, "tasks", number)
+            self.check_tile(f"the task {task.name!r}", task.tile, "tasks", number)
         for number, pin in enumerate(self.pins):
-            self._check_tile(f"the pin {pin.port}", pin.tile, "pins", number)
+            self.check_tile(f"the pin {pin.port}", pin.tile, "pins", number)
         check_pins(
             self.pins,
             self.peripherals,
@@ -165,13 +182,6 @@ class Board:
             if (number == 0 if engine.sensor is None else engine.sensor)
         )
 
-    @property
-    def graph_engines(self) -> tuple[int, ...]:
-        """Numbers of the engines that the graph may use; none without a graph."""
-        if self.graph is None:
-            return ()
-        return tuple(range(len(self.engines))) if self.graph.engines is None else self.graph.engines
-
     def _check_node(self) -> None:
         if self.core_clock_mhz <= 0:
             raise BoardError(
@@ -200,10 +210,26 @@ class Board:
                 *("usb", "serial"),
             )
 
-    def _check_tile(self, what: str, tile: int, *table: str | int) -> None:
+    def part(self, kind: type[P]) -> P | None:
+        """Return the part of a class; None where it has none."""
+        return next((part for part in self.parts if isinstance(part, kind)), None)
+
+    def with_part(self, kind: type[P], part: P | None) -> "Board":
+        """Return the board with this part in place of the one of its class; None takes that away."""
+        rest = tuple(each for each in self.parts if not isinstance(each, kind))
+        return replace(self, parts=rest if part is None else (*rest, part))
+
+    def check_tile(self, what: str, tile: int, *table: str | int) -> None:
+        """Raise BoardError for a tile that the node does not have."""
         if not 0 <= tile < self.tiles:
             there = "only tile 0" if self.tiles == 1 else "tiles 0 and 1"
             raise BoardError(f"{what} is on tile {tile}; the node has {there}", *table, "tile")
+
+    @staticmethod
+    def check_tcp_port(port: int | None, *table: str | int, setting: str = "port") -> None:
+        """Raise BoardError for a port that TCP does not have."""
+        if port is not None and not 0 <= port <= 65535:
+            raise BoardError(f"invalid TCP port {port}; they are 0 to 65535", *table, setting)
 
     def _check_usb_task(self, name: str) -> None:
         task = next((task for task in self.tasks if task.name == name), None)
@@ -220,7 +246,7 @@ class Board:
 
     def _check_engine(self, number: int, engine: EngineSpec) -> None:
         table = ("engines", number)
-        self._check_tile(f"engine {number}", engine.tile, *table)
+        self.check_tile(f"engine {number}", engine.tile, *table)
         if engine.arena_bytes < 0:
             raise BoardError(
                 f"engine {number}: an arena of {engine.arena_bytes} bytes; it must be 0 or more",
@@ -265,32 +291,15 @@ class Board:
             )
 
     def _check_spi(self, spi: SpiSpec) -> None:
-        self._check_tile("the SPI port", spi.tile, "spi")
+        self.check_tile("the SPI port", spi.tile, "spi")
         if not 0 <= spi.engine < len(self.engines):
             raise BoardError(
                 f"the SPI port belongs to engine {spi.engine}, which is not there", "spi", "engine"
             )
-        _check_tcp_port(spi.port, "spi")
-
-    def _check_jacdac(self, jacdac: JacdacSpec) -> None:
-        self._check_tile("the Jacdac device", jacdac.tile, "jacdac")
-        _check_tcp_port(jacdac.port, "jacdac")
-        _check_tcp_port(jacdac.websocket_port, "jacdac", setting="websocket_port")
-        if jacdac.device_id is not None and not 0 < jacdac.device_id < 1 << 64:
-            raise BoardError(
-                f"the Jacdac device: an id of {jacdac.device_id:#x}, it has 64 bits and is not 0",
-                *("jacdac", "device_id"),
-            )
-        if len(self.engines) > MOST_RUNNERS:
-            raise BoardError(
-                f"the Jacdac device: {len(self.engines)} engines; it has room for {MOST_RUNNERS}", "jacdac"
-            )
-        host, colon, port = (jacdac.hub or ":1").rpartition(":")
-        if not (colon and port.isdecimal() and 1 <= int(port) <= 65535 and (host or not jacdac.hub)):
-            raise BoardError(f"the Jacdac device: {jacdac.hub!r} is not HOST:PORT", "jacdac", "hub")
+        self.check_tcp_port(spi.port, "spi")
 
     def _check_flash(self, number: int, flash: FlashSpec) -> None:
-        self._check_tile(f"flash chip {number}", flash.tile, "flash", number)
+        self.check_tile(f"flash chip {number}", flash.tile, "flash", number)
         sector = flash.part.sector_size
         if not 0 <= flash.boot_bytes <= flash.part.size or flash.boot_bytes % sector:
             raise BoardError(
@@ -298,7 +307,7 @@ class Board:
                 f"{flash.part.name} takes whole sectors of {sector} up to {flash.part.size}",
                 *("flash", number, "boot_size"),
             )
-        _check_tcp_port(flash.port, "flash", number)
+        self.check_tcp_port(flash.port, "flash", number)
         if not 0 < flash.clock_hz <= flash.part.largest_clock_hz:
             raise BoardError(
                 f"flash chip {number}: a clock of {flash.clock_hz / 1e6:g} MHz; {flash.part.name} reaches "
@@ -312,7 +321,7 @@ class Board:
             )
 
     def _check_sensor(self, sensor: SensorSpec) -> None:
-        self._check_tile("the sensor", sensor.tile, "sensor")
+        self.check_tile("the sensor", sensor.tile, "sensor")
         _check_shown("source", sensor.source, "sensor", "source")
         if not sensor.source.partition(":")[1]:
             raise BoardError(
@@ -342,29 +351,6 @@ class Board:
         if not self.acquiring:
             raise BoardError("the sensor serves no engine: let one have sensor = true", "sensor")
 
-    def _check_graph(self, graph: GraphSpec) -> None:
-        self._check_tile("the graph", graph.tile, "graph")
-        if not 1 <= graph.cores <= MOST_GRAPH_CORES:
-            raise BoardError(
-                f"a graph runs on 1 to {MOST_GRAPH_CORES} cores, not {graph.cores}", "graph", "cores"
-            )
-        for number in graph.engines or ():
-            if not 0 <= number < len(self.engines):
-                raise BoardError(
-                    f"the graph uses engine {number}; the board has {len(self.engines)}", "graph", "engines"
-                )
-        if len(set(graph.engines or ())) != len(graph.engines or ()):
-            raise BoardError("the graph names an engine twice", "graph", "engines")
-        for io, text in graph.ios.items():
-            if not 0 <= io <= LARGEST_IO:
-                raise BoardError(f"unknown IO {io}; they are 0 to {LARGEST_IO}", "graph", "ios")
-            if not all(text.partition(":")):
-                raise BoardError(
-                    f'IO {io} of the graph: {text!r} is nothing to join it to, write "scheme:what" such as '
-                    "gpio:led",
-                    *("graph", "ios", str(io)),
-                )
-
     def _check_arenas(self) -> None:
         for tile in range(self.tiles):
             there = [number for number, engine in enumerate(self.engines) if engine.tile == tile]
@@ -390,11 +376,6 @@ class Board:
                         *("engines", seen[-1], "chain"),
                     )
                 seen.append(target)
-
-
-def _check_tcp_port(port: int | None, *table: str | int, setting: str = "port") -> None:
-    if port is not None and not 0 <= port <= 65535:
-        raise BoardError(f"invalid TCP port {port}; they are 0 to 65535", *table, setting)
 
 
 def _check_leds(number: int, engine: EngineSpec) -> None:

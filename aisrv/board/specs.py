@@ -10,6 +10,7 @@ from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.values.printable import PrintableError
 from aisrv.values.settings.size import KIB
+from aisrv.values.settings.tables import Integer, Table
 from flash_server.chip.part import CLOCK_HZ, MX25R6435F, WIDTH, FlashPart
 from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
 
@@ -140,42 +141,18 @@ class EngineSpec:
         return self.external_bytes + self.arena_bytes - self.internal_arena_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SpiSpec:
-    """An SPI port: the tile of its slave and buffer, and its engine."""
+class SpiSpec(Table, frozen=True):
+    """An SPI port; without this table there is none."""
 
-    tile: int = 1
+    tile: Integer = 1
     """Tile of its two tasks."""
-    engine: int = 0
+    engine: Integer = 0
     """Number of its engine."""
-    port: int | None = None
+    port: Integer | None = None
     """TCP port of `aisrv run` for the SPI link. Default: the command's."""
 
 
 DEFAULT_SPI: Final = SpiSpec()
-
-
-@dataclass(frozen=True, slots=True)
-class JacdacSpec:
-    """A Jacdac device: the tile of its task, and the ways to the bus."""
-
-    tile: int = 1
-    """Tile of its task."""
-    device_id: int | None = None
-    """64 bits that name the device on the bus; None derives them from the USB serial number."""
-    port: int | None = None
-    """TCP port of `aisrv run` for the bus. Default: the command's."""
-    websocket_port: int | None = None
-    """TCP port of `aisrv run` for WebSockets. Default: the command's."""
-    hub: str | None = None
-    """`HOST:PORT` of another hub that `aisrv run` joins, such as that of `devs devtools`."""
-    protocol_test: bool = False
-    """Whether there is a Protocol Test service."""
-    resets_after_load: bool = False
-    """Whether the device resets itself when a model has been set over the bus."""
-
-
-DEFAULT_JACDAC: Final = JacdacSpec()
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,28 +218,6 @@ class PortSpec:
     """The port as XMOS names it: `XS1_PORT_4C`."""
     name: str
     """Use of the port: `PORT_LEDS`."""
-
-
-@dataclass(frozen=True, slots=True)
-class GraphSpec:
-    """A graph of stream-processing nodes that runs on the device, and the ends of its IOs."""
-
-    path: Path
-    """File of the graph: its words, or its text, which is then compiled."""
-    tile: int = 0
-    """The tile of its interpreters."""
-    cores: int = 1
-    """Interpreters, 1 to 7, each on a core: processors 1, 2 and so on of the graph."""
-    engines: tuple[int, ...] | None = None
-    """Numbers of the engines that its nodes may use. Default: all."""
-    ios: Mapping[int, str] = field(default_factory=dict, hash=False)
-    """End of each IO, by its IO_AL_idx, as "scheme:place": a source of frames, `file:PATH` or `gpio:NAME`."""
-    platform: Path | None = None
-    """Top manifest that its text is compiled for. Default: the one that is shipped."""
-    folder: Path = field(default=Path(), compare=False)
-    """Base of relative paths in `ios`."""
-    paced: bool = True
-    """Whether samples come at the rate of their format, or else as fast as the graph takes them."""
 
 
 @dataclass(frozen=True, slots=True)

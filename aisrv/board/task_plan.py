@@ -5,85 +5,21 @@ A new task is added here, as a part with its tasks and links. The plan is checke
 task.
 """
 
-import enum
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
 from aisrv.board.board import Board
 from aisrv.board.specs import BoardError
+from aisrv.board.tasks import End, Link, Servers, Task, TaskKind
 from aisrv.board.user_tasks import PartKind, PartTarget, TaskTarget, parse_target
 
 CORES: Final = 8
 CHANNEL_ENDS: Final = 32
 
 _MOST_NAMES: Final = 12
-
-
-class TaskKind(enum.Enum):
-    """Name of a task's function; tasks of a tile get their cores in this order."""
-
-    XUD = "XUD"
-    """XMOS's USB device library, which needs no task here but takes a core."""
-    USB_EP0 = "usb_ep0"
-    """Answers control transfers on endpoint 0."""
-    USB_DATA = "usb_data"
-    """Carries commands between the bulk endpoints and the engines."""
-    SPI_SLAVE = "spi_slave"
-    """Answers the SPI master while it clocks."""
-    SPI_BUFFER = "spi_buffer"
-    """Carries commands between the SPI slave and its engine."""
-    JACDAC = "jacdac"
-    """Serves the engines on a Jacdac bus."""
-    FLASH_SERVER = "flash_server"
-    """Reads and writes a flash chip for the engines."""
-    SENSOR = "sensor"
-    """Waits for the frames of the sensor."""
-    ACQUIRE = "acquire"
-    """Turns frames into input tensors."""
-    AIENGINE = "aiengine"
-    """Answers commands and runs a model."""
-    GRAPH = "graph"
-    """An interpreter of a graph; the first of them serves its IOs and engines too."""
-    USER = "user"
-    """A task of the user's own."""
-    PROGRAM = "program"
-    """The program that embeds a device: it has channel ends on the tiles, and no core."""
-
-
-class Task(Struct, frozen=True):
-    """A task on a tile."""
-
-    name: str
-    """Name of its core, unique on the node."""
-    tile: int
-    kind: TaskKind
-    number: int = 0
-    """Number of its engine, flash chip or interpreter, or its place among the user's tasks."""
-
-    def end(self, name: str) -> "End":
-        """Return the end of a channel at this task that it knows by `name`, as in "clients"."""
-        return End(self, name)
-
-
-class End(Struct, frozen=True):
-    """An end of a channel: its task, and the name that the task knows it by.
-
-    Several ends of a task may have one name; the task gets them in the order of the plan's links.
-    """
-
-    task: Task
-    name: str
-
-
-class Link(Struct, frozen=True):
-    """A channel: an end on the tile of each of two tasks."""
-
-    a: End
-    b: End
-    carries: str
 
 
 class Plan(Struct, frozen=True):
@@ -142,7 +78,7 @@ def _listed(names: list[str]) -> str:
 
 def plan_of(board: Board) -> Plan:
     """Return the plan of a board; `Plan.check` says whether the tiles have cores and ends enough for it."""
-    servers = _Servers(
+    servers = Servers(
         tuple(_numbered(TaskKind.AIENGINE, spec.tile, number) for number, spec in enumerate(board.engines)),
         tuple(
             _numbered(TaskKind.FLASH_SERVER, spec.tile, number) for number, spec in enumerate(board.flashes)
@@ -159,18 +95,10 @@ def plan_of(board: Board) -> Plan:
 
 # The parts of a board: for each its tasks and links, in the order in which servers number their clients.
 
-
-class _Servers(NamedTuple):
-    """The tasks that others are clients of."""
-
-    engines: tuple[Task, ...]
-    flashes: tuple[Task, ...]
-
-
 _Entries = Iterator[Task | Link]
 
 
-def _engines(board: Board, servers: _Servers) -> _Entries:
+def _engines(board: Board, servers: Servers) -> _Entries:
     yield from servers.engines
     for engine, spec in zip(servers.engines, board.engines, strict=True):
         if spec.chain_to is not None:
@@ -181,7 +109,7 @@ def _engines(board: Board, servers: _Servers) -> _Entries:
             )
 
 
-def _usb(board: Board, servers: _Servers) -> _Entries:
+def _usb(board: Board, servers: Servers) -> _Entries:
     if board.usb_task is not None:
         return  # it is among the user's tasks, and starts its XUD core itself
     tasks = _on_tile(board.usb_tile, TaskKind.XUD, TaskKind.USB_EP0, TaskKind.USB_DATA)
@@ -190,7 +118,7 @@ def _usb(board: Board, servers: _Servers) -> _Entries:
         yield Link(tasks[-1].end("engines"), engine.end("clients"), "commands")
 
 
-def _spi(board: Board, servers: _Servers) -> _Entries:
+def _spi(board: Board, servers: Servers) -> _Entries:
     if board.spi is None:
         return
     slave, buffer = _on_tile(board.spi.tile, TaskKind.SPI_SLAVE, TaskKind.SPI_BUFFER)
@@ -203,23 +131,11 @@ def _spi(board: Board, servers: _Servers) -> _Entries:
         yield Link(buffer.end("flash"), servers.flashes[0].end("loaders"), "server upgrades")
 
 
-def _jacdac(board: Board, servers: _Servers) -> _Entries:
-    if board.jacdac is None:
-        return
-    (jacdac,) = _on_tile(board.jacdac.tile, TaskKind.JACDAC)
-    yield jacdac
-    for engine in servers.engines:
-        yield Link(jacdac.end("engines"), engine.end("clients"), "commands")
-        yield Link(engine.end("watchers"), jacdac.end("changes"), "model notifications")
-    for flash in servers.flashes:
-        yield Link(jacdac.end("flashes"), flash.end("loaders"), "models and inputs")
-
-
-def _flash(_board: Board, servers: _Servers) -> _Entries:
+def _flash(_board: Board, servers: Servers) -> _Entries:
     yield from servers.flashes
 
 
-def _program(board: Board, servers: _Servers) -> _Entries:
+def _program(board: Board, servers: Servers) -> _Entries:
     """Give the embedding program ends on the tiles of those whose client it is."""
     for engine in servers.engines:
         yield Link(_program_on(engine.tile).end("engines"), engine.end("clients"), "commands")
@@ -231,7 +147,7 @@ def _program(board: Board, servers: _Servers) -> _Entries:
         yield Link(_program_on(flash.tile).end("loaders"), flash.end("loaders"), "writes")
 
 
-def _sensor(board: Board, servers: _Servers) -> _Entries:
+def _sensor(board: Board, servers: Servers) -> _Entries:
     if board.sensor is None:
         return
     sensor, acquire = _on_tile(board.sensor.tile, TaskKind.SENSOR, TaskKind.ACQUIRE)
@@ -243,7 +159,7 @@ def _sensor(board: Board, servers: _Servers) -> _Entries:
         yield Link(acquire.end("frames"), engine.end("frames"), "frame notifications")
 
 
-def _user_tasks(board: Board, servers: _Servers) -> _Entries:
+def _user_tasks(board: Board, servers: Servers) -> _Entries:
     tasks = {
         spec.name: Task(spec.name, spec.tile, TaskKind.USER, number)
         for number, spec in enumerate(board.tasks)
@@ -263,26 +179,19 @@ def _user_tasks(board: Board, servers: _Servers) -> _Entries:
                     yield Link(end, servers.flashes[number].end("loaders"), "reads and writes")
 
 
-def _graph(board: Board, servers: _Servers) -> _Entries:
-    if board.graph is None:
-        return
-    tasks = [_numbered(TaskKind.GRAPH, board.graph.tile, number) for number in range(board.graph.cores)]
-    yield from tasks
-    for number in board.graph_engines:
-        engine = servers.engines[number]
-        yield Link(tasks[0].end("engines"), engine.end("clients"), "inferences")
-        yield Link(engine.end("watchers"), tasks[0].end("changes"), "model notifications")
+def _parts(board: Board, servers: Servers) -> _Entries:
+    for place, part in enumerate(board.parts):
+        yield from part.plan(servers._replace(part=place))
 
 
-_PARTS: Final[tuple[Callable[[Board, _Servers], _Entries], ...]] = (
+_PARTS: Final[tuple[Callable[[Board, Servers], _Entries], ...]] = (
     _engines,
     _usb,
     _spi,
     _flash,
     _program,
     _sensor,
-    _graph,
-    _jacdac,
+    _parts,
     _user_tasks,
 )
 

@@ -4,10 +4,11 @@ Keys that a table leaves out have their defaults. Errors are reported with the f
 `board.toml:12: engines[1].arena: ...`.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from msgspec import Meta
+from msgspec import Meta, defstruct
 
 from aisrv.board import (
     BOOT_MEMORIES,
@@ -19,8 +20,7 @@ from aisrv.board import (
     EngineSpec,
     FlashPath,
     FlashSpec,
-    GraphSpec,
-    JacdacSpec,
+    Part,
     PeripheralKind,
     PeripheralSpec,
     PinSpec,
@@ -33,6 +33,7 @@ from aisrv.board import (
 )
 from aisrv.model.labels import LARGEST_LABELS, labels_in
 from aisrv.protocol.engine_kind import EngineKind, EngineKindError
+from aisrv.values.addons import load, offer, offered
 from aisrv.values.regular_file import read_regular
 from aisrv.values.settings.errors import SettingsError
 from aisrv.values.settings.size import KIB, Size
@@ -127,23 +128,6 @@ class _Usb(Table, frozen=True, rename={"usb_tile": "tile", "usb_task": "task", "
     """USB serial number; hardware has none."""
     protocol: UsbProtocol | None = None
     usb_port: Integer | None = None
-
-
-class _Spi(Table, frozen=True):
-    tile: Integer | None = None
-    engine: Integer | None = None
-    port: Integer | None = None
-
-
-class _Jacdac(Table, frozen=True):
-    tile: Integer | None = None
-    device_id: Integer | None = None
-    """64 bits that name the device on the bus. Default: made of the USB serial number."""
-    port: Integer | None = None
-    websocket_port: Integer | None = None
-    hub: str | None = None
-    protocol_test: bool | None = None
-    resets_after_load: bool | None = None
 
 
 class _Erase(Table, frozen=True):
@@ -269,16 +253,6 @@ class _Pin(Table, frozen=True):
     signal: str | None = None
 
 
-class _Graph(Table, frozen=True, rename={"path": "file"}):
-    path: Path
-    tile: Integer | None = None
-    cores: Integer | None = None
-    engines: tuple[Integer, ...] | None = None
-    ios: dict[str, str] | None = None
-    platform: Path | None = None
-    paced: bool | None = None
-
-
 class BoardTables(Table, frozen=True):
     """The tables of a board's file."""
 
@@ -288,10 +262,7 @@ class BoardTables(Table, frozen=True):
     """The chip."""
     usb: _Usb | None = None
     """The USB port, which every board has."""
-    spi: _Spi | None = None
-    """An SPI port; without this table there is none."""
-    jacdac: _Jacdac | None = None
-    """A device on a Jacdac bus; without this table there is none."""
+    spi: SpiSpec | None = None
     engines: tuple[_Engine, ...] | None = None
     """An AI engine, for each; without any of these tables there is one engine with the defaults."""
     flash: tuple[_Flash, ...] | None = None
@@ -300,8 +271,6 @@ class BoardTables(Table, frozen=True):
     """A sensor; without this table there is none."""
     ports: tuple[_Port, ...] | None = None
     """A port with a use, for each, only to be shown."""
-    graph: _Graph | None = None
-    """A graph of stream-processing nodes; without this table there is none."""
     tasks: tuple[_Task, ...] | None = None
     """A task of your own, for each."""
     peripherals: tuple[_Peripheral, ...] | None = None
@@ -311,10 +280,9 @@ class BoardTables(Table, frozen=True):
 
 
 def _board(file: TomlFile) -> Board:
-    tables = convert(file, BoardTables)
-    changes: dict[str, Any] = {"spi": None if tables.spi is None else SpiSpec(**tables.spi.given())}
-    if tables.jacdac is not None:
-        changes["jacdac"] = JacdacSpec(**tables.jacdac.given())
+    kinds = _added(file)
+    tables = convert(file, board_tables(kinds))
+    changes: dict[str, Any] = {"spi": tables.spi}
     if tables.description is not None:
         changes["description"] = tables.description
     if tables.node is not None:
@@ -333,8 +301,6 @@ def _board(file: TomlFile) -> Board:
         )
     if tables.ports is not None:
         changes["ports"] = tuple(PortSpec(**table.given()) for table in tables.ports)
-    if tables.graph is not None:
-        changes["graph"] = _graph(file, tables.graph)
     if tables.tasks is not None:
         changes["tasks"] = tuple(_task(file, number, table) for number, table in enumerate(tables.tasks))
         if "usb_task" in changes and "usb_tile" not in changes:
@@ -350,12 +316,32 @@ def _board(file: TomlFile) -> Board:
             PinSpec(**table.given(), origin=file.place(("pins", number, "stimulus")))
             for number, table in enumerate(tables.pins)
         )
+    added = (getattr(tables, name) for name in kinds)
+    changes["parts"] = tuple(part.placed(file) for part in added if part is not None)
     try:
         board = Board(**changes)
         plan_of(board).check()
     except BoardError as error:
         raise file.error(str(error), error.setting) from None
     return board
+
+
+def _added(file: TomlFile) -> dict[str, type[Part]]:
+    """Load the add-ons whose tables a file has; all of the product's where it has one that nobody knows."""
+    unknown = file.values.keys() - set(BoardTables.__struct_fields__)
+    places = {name: offer("tables", name) for name in file.values if name in unknown}
+    if None in places.values():
+        places = offered("tables")
+    return {name: load(place) for name, place in places.items()}
+
+
+def board_tables(kinds: Mapping[str, type[Part]]) -> type[BoardTables]:
+    """Return the tables of a board's file with those of add-ons."""
+    if not kinds:
+        return BoardTables
+    fields = [(name, kind | None, None) for name, kind in kinds.items()]
+    made = defstruct("BoardTables", fields, bases=(BoardTables,), frozen=True, kw_only=True)
+    return cast("type[BoardTables]", made)
 
 
 def _node(file: TomlFile, table: _Node) -> dict[str, Any]:
@@ -416,16 +402,6 @@ def _flash(file: TomlFile, number: int, table: _Flash) -> FlashSpec:
     if table.clock_hz is not None:
         fields["clock_hz"] = table.clock_hz * 1_000_000
     return FlashSpec(**fields)
-
-
-def _graph(file: TomlFile, table: _Graph) -> GraphSpec:
-    fields = table.given()
-    for io in table.ios or {}:
-        if not (io.isascii() and io.isdigit()):
-            raise file.error(f"{io!r} is not the number of an IO (IO_AL_idx)", ("graph", "ios", io))
-    if table.ios is not None:
-        fields["ios"] = {int(io): text for io, text in table.ios.items()}
-    return GraphSpec(**fields, folder=file.directory)
 
 
 def _task(file: TomlFile, number: int, table: _Task) -> TaskSpec:

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 import click
+from msgspec import Struct, structs
 
 from aisrv.board import (
     BOOT_MEMORIES,
@@ -18,6 +19,7 @@ from aisrv.board import (
     plan_of,
 )
 from aisrv.board.catalog import BOARDS, find_board
+from aisrv.values.addons import offered
 
 _BOOT_NAMES: Final = {command: memory for memory, command in BOOT_MEMORIES.items()}
 
@@ -25,6 +27,7 @@ _BOOT_NAMES: Final = {command: memory for memory, command in BOOT_MEMORIES.items
 def board_values(board: Board) -> dict[str, Any]:
     """Return a board for JSON: its fields, and under "demand" the needs of each tile."""
     values = dataclasses.asdict(board)
+    values |= dict.fromkeys(offered("tables")) | {part.table: part for part in values.pop("parts")}
     for engine, spec in zip(values["engines"], board.engines, strict=True):
         engine["kind"] = str(spec.kind)
         engine["fallback"] = None if spec.fallback is None else str(spec.fallback)
@@ -65,6 +68,8 @@ def _json_value(value: object) -> Any:  # noqa: ANN401 - whatever JSON knows
         return value.value
     if isinstance(value, PurePath):
         return str(value)
+    if isinstance(value, Struct):
+        return structs.asdict(value)
     raise TypeError(f"{value!r} has no form in JSON")
 
 

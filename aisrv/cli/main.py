@@ -13,6 +13,7 @@ import click
 
 from aisrv.terminal.command_group import LazyGroup
 from aisrv.terminal.json_errors import JsonErrors
+from aisrv.values.addons import load, offer, offered, others
 from aisrv.values.version import __version__
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -31,10 +32,6 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.cli.doctor:doctor",
         "Check what works on this machine, and name the commands that help.",
     ),
-    "evaluate": (
-        "aisrv.addons.evaluate.cli.evaluate:evaluate",
-        "Run a model on a data set: how right, how fast.",
-    ),
     "exec": (
         "aisrv.cli.exec:exec_",
         "Run a program that finds a virtual device where it looks for USB.",
@@ -43,14 +40,6 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.cli.firmware:firmware",
         "Compile and run firmware in C on the tiles of a virtual chip.",
     ),
-    "fleet": (
-        "aisrv.addons.evaluate.cli.fleet:fleet",
-        "Run a cluster for evaluations here, and say what one takes.",
-    ),
-    "graph": (
-        "aisrv.addons.graph.cli.graph:graph",
-        "Compile, check, list and draw graphs of stream-processing nodes.",
-    ),
     "model": ("aisrv.cli.model:model", "Show what is in a model, draw its arena, compare engines on it."),
     "profile": ("aisrv.cli.profile:profile", "Predict the time and memory of models on the device."),
     "replay": (
@@ -58,17 +47,16 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Play the host's side of a USB capture to a device, and compare its answers.",
     ),
     "run": ("aisrv.cli.run:run", "Run a virtual device and serve it over USB/IP."),
-    "sweep": (
-        "aisrv.addons.evaluate.cli.sweep:sweep",
-        "Find the smallest board on which models are fast and right enough.",
-    ),
     "trace": ("aisrv.cli.trace:trace", "Say what a trace of devices has in it."),
     "wireshark": (
         "aisrv.cli.wireshark:wireshark",
         "Show or install the dissector for Wireshark.",
     ),
 }
-"""Module and function of each subcommand, and its line in the help."""
+"""Module and function of each subcommand of the core, and its line in the help."""
+
+ALL: Final = dict(sorted((COMMANDS | offered("commands")).items()))
+"""Those and the ones of add-ons."""
 
 FORMER_COMMANDS: Final = {
     "diff-engines": "aisrv.cli.diff_engines:diff",
@@ -80,8 +68,22 @@ FORMER_COMMANDS: Final = {
 class AisrvGroup(JsonErrors, LazyGroup):
     """The command."""
 
-    places = COMMANDS
+    places = ALL
     former_places = FORMER_COMMANDS
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Find a subcommand, that of another package too."""
+        if cmd_name not in self.places and (place := offer("commands", cmd_name)) is not None:
+            command: click.Command = load(place[0])
+            return command
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the subcommands, those of other packages at the end."""
+        super().format_commands(ctx, formatter)
+        if rows := [(name, line) for each in others() for name, (_, line) in each.commands.items()]:
+            with formatter.section("Commands of other packages"):
+                formatter.write_dl(rows)
 
 
 @click.group("aisrv", cls=AisrvGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,9 @@ import trio
 import aisrv.inference.placement
 import aisrv.inference.process.isolation
 import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
-from aisrv.addons.graph.options import GraphOptions, graph_options, with_graph
-from aisrv.addons.jacdac.options import JacdacOptions, jacdac_options
 from aisrv.board import Board
 from aisrv.cli.one_line_errors import one_line_errors
+from aisrv.cli.options.added import AddedOptions, added_options
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.dump import dump_tensors
@@ -33,6 +32,7 @@ from aisrv.protocol import usbip
 from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
 from aisrv.terminal.require_linux import require_linux
+from aisrv.values.addons import offer
 
 _PIECE: Final = 4096
 
@@ -75,7 +75,7 @@ class ServerOptions(WebOptions):
         help="End when standard input ends, as well as by SIGINT and SIGTERM.",
     )
 
-    def listening(self, board: Board, jacdac: JacdacOptions) -> Listening:
+    def listening(self, board: Board, added: Sequence[AddedOptions]) -> Listening:
         """Return the ports that were given, or else those of the board."""
         usb, spi, flash = self.port, self.spi_port, self.flash_port
         if usb is None:
@@ -84,9 +84,8 @@ class ServerOptions(WebOptions):
             spi = board.spi.port
         if flash is None and board.flashes:
             flash = board.flashes[0].port
-        bus = jacdac.listening(board)
         return Listening(
-            self.host, usb, spi, flash, self.spi_host, self.flash_host, self.socket, bus, web=self
+            self.host, usb, spi, flash, self.spi_host, self.flash_host, self.socket, added, web=self
         )
 
 
@@ -127,12 +126,13 @@ async def run_until_signal(
 
 
 def next_commands(service: Service) -> Iterator[str]:
-    """Yield commands to type next: for the USB side, unless it is the user's, and for a Jacdac bus."""
+    """Yield commands to type next: for the USB side, unless it is the user's, and for what add-ons serve."""
     if service.ports.devices[0].board.usb_task is None:
         yield f"aisrv-host --device usbip:{service.usbip} info"
-    for place in service.jacdac:
-        if place.startswith("jacdac:"):
-            yield f"aisrv-host --device {place} jacdac watch"
+    for place in service.added:
+        scheme = place.partition(":")[0]
+        if offer("host_commands", scheme) is not None:
+            yield f"aisrv-host --device {place} {scheme} watch"
 
 
 def engine_names(board: Board) -> str:
@@ -157,18 +157,16 @@ async def read_to_end(file: int) -> None:
 @device_options
 @usb_options
 @spi_options
-@jacdac_options
 @status_options
-@graph_options
+@added_options
 def run(
     server: ServerOptions,
     board: BoardOptions,
     devices: DeviceOptions,
     usb: UsbOptions,
     spi: SpiOptions,
-    jacdac: JacdacOptions,
     status: StatusOptions,
-    graph: GraphOptions,
+    added: Sequence[AddedOptions],
 ) -> None:
     """Run a virtual device, or several, and serve it over USB/IP until Ctrl-C.
 
@@ -198,8 +196,9 @@ def run(
     """
     start_logging(status.verbose)
     with one_line_errors():
-        boards = [with_graph(each, graph) for each in make_boards(board, devices)]
-        boards[0] = jacdac.board(boards[0])
+        boards = list(make_boards(board, devices))
+        for options in added:
+            boards = list(options.boards(boards))
         status.check()
         check_spi_options(spi, boards[0], ("--spi-port", server.spi_port))
         if status.tensor_folder is not None:
@@ -208,7 +207,7 @@ def run(
             raise click.UsageError("--flash-port needs a chip: give --flash FILE")
         if server.socket is not None and server.port is not None:
             raise click.UsageError("--socket takes the place of --port: give one of them")
-        listening = server.listening(boards[0], jacdac)
+        listening = server.listening(boards[0], added)
         hint = None if board.engine_kind else f"engine {engine_names(boards[0])}; --engine KIND takes another"
         running = DeviceSet(
             boards, devices.models, devices.command, usb, spi, status, status, devices.on_trap

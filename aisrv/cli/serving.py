@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from aisrv.attach.usbip.server import BusPlace, UsbipServer, export_all
 from aisrv.board import Board
+from aisrv.cli.options.added import AddedOptions
 from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
 from aisrv.cli.options.trace import (
@@ -44,8 +45,6 @@ from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
-    from aisrv.addons.jacdac.bus.bus import JacdacBus
-    from aisrv.addons.jacdac.options import JacdacListening
     from aisrv.monitor.web.bench import Bench
     from flash_server.chip.chip import FlashChip
 
@@ -97,7 +96,6 @@ class DevicePorts(Struct, frozen=True):
     """Ports by bus and chip select, such as `0.0`."""
     flashes: "Sequence[tuple[FlashChip, Callable[[], Awaitable[None]]]]"
     """All flash chips, device by device, each with a function that has its server read it again."""
-    jacdac: "JacdacBus | None"
     monitored: MonitoredPorts
     devices: Sequence[Device]
     benches: "Mapping[str, Bench]"
@@ -117,8 +115,8 @@ class Listening(Struct, frozen=True):
     spi_host: str = LOOPBACK
     flash_host: str = LOOPBACK
     usbip_socket: Path | None = None
-    jacdac: "JacdacListening | None" = None
-    """Servers of the bus of the first device that has one."""
+    added: Sequence[AddedOptions] = ()
+    """The options of add-ons, which start servers of their own."""
     spi_socket: Path | None = None
     web: WebOptions | None = None
     """The page, if one is wanted."""
@@ -133,8 +131,8 @@ class Service(Struct, frozen=True):
     """Address of the SPI link server, if asked for."""
     flash: str | None
     """Address of the serprog server of the flash chip, if asked for."""
-    jacdac: Sequence[str] = ()
-    """Servers of the Jacdac bus, as `jacdac:HOST:PORT` and so on."""
+    added: Sequence[str] = ()
+    """Servers of add-ons, as `jacdac:HOST:PORT` and so on."""
     page: PageAddress | None = None
 
     def __str__(self) -> str:
@@ -143,7 +141,7 @@ class Service(Struct, frozen=True):
             places += [f"spi:{name}@{self.spi}" for name in self.ports.spi]
         if self.flash is not None:
             places.append(f"serprog:{self.flash}")
-        places += self.jacdac
+        places += self.added
         if self.page is not None:
             places.append(f"web:{self.page.url}")
         return ", ".join(places)
@@ -187,15 +185,15 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
                 listening.flash,
                 "--flash-port",
             )
-        jacdac: Sequence[str] = ()
-        if listening.jacdac is not None and ports.jacdac is not None:
-            from aisrv.addons.jacdac.options import serve_jacdac
-
-            jacdac = await serve_jacdac(nursery, ports.jacdac, listening.jacdac, listen)
+        added = [
+            place
+            for options in listening.added
+            for place in await options.serve(ports.devices, nursery, listen)
+        ]
         address = None
         if listening.web is not None:
             address = await serve_page(nursery, ports.benches, ports.usb, listening.web, listen)
-        yield Service(ports, usbip, spi, flash, jacdac, address)
+        yield Service(ports, usbip, spi, flash, added, address)
         nursery.cancel_scope.cancel()
 
 
@@ -241,9 +239,8 @@ async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterato
         await stack.enter_async_context(keep_written(recording))
         await stack.enter_async_context(report_at_sigquit(running))
         monitored = stack.enter_context(watch_devices(running, *traced, devices.status))
-        jacdac = next((device.jacdac for device in running if device.jacdac is not None), None)
         try:
-            yield DevicePorts(monitored.usb, monitored.spi, chips, jacdac, monitored, running, benches)
+            yield DevicePorts(monitored.usb, monitored.spi, chips, monitored, running, benches)
         finally:
             for number, device in enumerate(running):
                 print_lateness(device, number)

@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
-    AbstractContextManager,
     ExitStack,
     asynccontextmanager,
     closing,
@@ -13,13 +12,13 @@ from contextlib import (
 )
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import trio
 
-from aisrv.board import Board, FlashSpec, GraphSpec, Plan, plan_of
+from aisrv.board import Board, FlashSpec, Plan, plan_of
 from aisrv.device.part_factory import PartFactory, PlainParts
-from aisrv.device.parts import DeviceParts
+from aisrv.device.parts import DeviceParts, RunningPart, open_part
 from aisrv.device.wiring import Wiring, wire
 from aisrv.inference.engine import Runner, Runners
 from aisrv.inference.interpreter import LogSink
@@ -38,7 +37,6 @@ from aisrv.xcore.traps import XcoreError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from aisrv.addons.graph.device import DeviceGraph
     from aisrv.device.c_task import CTask
     from aisrv.device.peripherals import Peripheral
     from aisrv.device.user_commands import UserCommands
@@ -55,6 +53,8 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+
+P = TypeVar("P", bound=RunningPart)
 
 CONNECT_SECONDS: Final = 5.0
 """Time that a USB device in C has to come onto the bus before a device is said to run without it."""
@@ -89,10 +89,8 @@ class Device:
         """Counts the packets over USB that were no command."""
         self.spi: Final = parts.spi
         """The master's side of the SPI port; None where the board has none."""
-        self.graph: Final = parts.graph
-        """The graph that runs on it; None where the board has none."""
-        self.jacdac: Final = parts.jacdac
-        """The Jacdac bus, for peers to join; None where the board has none."""
+        self.running: Final = tuple(parts.running)
+        """The parts that add-ons bring, as the board lists these."""
         self.flashes: Final = tuple(parts.chips)
         """The flash chips, as a programmer on their pins sees them."""
         self.peripherals: Final = peripherals
@@ -107,6 +105,10 @@ class Device:
         """Counters of the last window on each segment that was opened, by engine and segment."""
         self._windows = _flash_channels(program.all("windows"))
         self._flash_services = parts.flash_services
+
+    def part(self, kind: type[P]) -> P | None:
+        """Return the running part of a class; None where the board has none."""
+        return next((part for part in self.running if isinstance(part, kind)), None)
 
     def fail(self) -> None:
         """Leave all buses for good; for whoever stopped its tasks."""
@@ -216,7 +218,7 @@ async def open_device(
         with ExitStack() as files:
             probes = _load_probes(board)
             user_tasks = _load_user_tasks(board, plan, files)
-            graph = None if board.graph is None else files.enter_context(_load_graph(board.graph))
+            running = [files.enter_context(open_part(part)) for part in board.parts]
             pins = _load_pins(board, files, pins_vcd)
             storages = [files.enter_context(closing(_storage(flash))) for flash in board.flashes]
             async with open_node(
@@ -233,7 +235,16 @@ async def open_device(
                 factory = make_factory(board, node.runtime)
                 usb = None if board.usb_task is None else _firmware_bus(board, factory, user_tasks)
                 parts = DeviceParts.of(
-                    board, node, runner, storages, user_tasks, user_commands, source, graph, factory, usb
+                    board,
+                    node,
+                    runner,
+                    storages,
+                    user_tasks,
+                    user_commands,
+                    source,
+                    factory,
+                    usb,
+                    running,
                 )
                 async with pins(parts) as peripherals:
                     device = Device(parts, wire(plan, parts), peripherals)
@@ -378,12 +389,6 @@ async def open_devices(
             watch = DeadlockWatch(nursery)
             yield tuple([await nursery.start(run, number, board) for number, board in enumerate(boards)])
             nursery.cancel_scope.cancel()
-
-
-def _load_graph(spec: GraphSpec) -> AbstractContextManager["DeviceGraph"]:
-    from aisrv.addons.graph.device import DeviceGraph  # which devices without a graph start without
-
-    return DeviceGraph.load(spec)
 
 
 def _storage(flash: FlashSpec) -> "Storage":

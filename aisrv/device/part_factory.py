@@ -5,7 +5,7 @@ A device in device time has another factory, `aisrv.device.timed_parts`; nothing
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import trio
 
@@ -17,7 +17,6 @@ from phy.usb.bus import UsbBus
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aisrv.addons.jacdac.bus.bus import JacdacBus
     from aisrv.board import EngineSpec, FlashSpec
     from aisrv.device.time_account import TimeAccount
     from aisrv.protocol.usb_descriptors import Descriptors
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from flash_server.chip.storage import Storage
     from phy.spi.spi_buffer import SpiBuffer
     from phy.usb.firmware_bus import FirmwareBus
+
+T = TypeVar("T")
 
 
 class PartFactory(Protocol):
@@ -50,8 +51,8 @@ class PartFactory(Protocol):
     def spi_buffer(self) -> Callable[..., SpiBuffer]:
         """Return what makes the task between an SPI slave and its engine."""
 
-    def jacdac(self) -> JacdacBus:
-        """Make a Jacdac bus."""
+    def make(self, plain: type[T], timed: str) -> T:
+        """Make what an add-on has in two classes: plain, or at a place its subclass for device time."""
 
     async def i2c_transfer(self) -> None:
         """Wait as long as the write of a sensor's register takes."""
@@ -95,10 +96,8 @@ class PlainParts(PartFactory):
 
         return SpiBuffer
 
-    def jacdac(self) -> JacdacBus:
-        from aisrv.addons.jacdac.bus.bus import JacdacBus
-
-        return JacdacBus()
+    def make(self, plain: type[T], timed: str) -> T:  # noqa: ARG002 - of the other factory
+        return plain()
 
     async def i2c_transfer(self) -> None:
         return

@@ -6,7 +6,8 @@ What a board does not have is not imported.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Self
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from msgspec import Struct, field
 
@@ -14,16 +15,20 @@ from aisrv.device.part_factory import PartFactory, PlainParts
 from aisrv.engine.debug_log import DebugLog
 from aisrv.protocol.commands import Spec
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
+from aisrv.values.addons import load
 from phy.spi.shared_memory import SharedMemory
 from phy.usb.data_task import IgnoredPackets
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from contextlib import AbstractContextManager
 
-    from aisrv.addons.graph.device import DeviceGraph
-    from aisrv.addons.jacdac.bus.bus import JacdacBus
-    from aisrv.board import Board, SensorSpec
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from aisrv.board import Board, Part, SensorSpec, Task
     from aisrv.device.c_task import CTask
+    from aisrv.device.ends import Ends
     from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
     from aisrv.engine.state import AIEngine
@@ -36,6 +41,10 @@ if TYPE_CHECKING:
     from flash_server.server.service import FlashService
     from phy.spi.bus import SpiBus
     from phy.usb.bus import UsbBus
+
+
+Run: TypeAlias = Callable[[], Awaitable[object]]
+"""Runs a task until it ends or is cancelled."""
 
 
 class DeviceParts(Struct, frozen=True, kw_only=True):
@@ -53,8 +62,6 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
     spi: SpiBus | None
     spi_memory: SharedMemory
     """What the two SPI tasks share."""
-    jacdac: JacdacBus | None
-    """The bus of the Jacdac device; None where the board has none."""
     chips: Sequence[FlashChip]
     flash_services: Sequence[FlashService]
     """What the server of each chip works on."""
@@ -72,8 +79,8 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
     """The functions of the user's own tasks, as the board lists these."""
     user_commands: Sequence[UserCommands] = ()
     """The user's own commands, by engine; empty where no engine has any."""
-    graph: DeviceGraph | None = None
-    """The graph that runs beside the other tasks; None where the board has none."""
+    running: Sequence[RunningPart] = ()
+    """The parts that add-ons bring, as the board lists these."""
     engines: list[AIEngine] = field(default_factory=list)
     """The engines by number, each from when its task is created."""
 
@@ -87,9 +94,9 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
         user_tasks: Sequence[UserTask | CTask] = (),
         user_commands: Sequence[UserCommands] = (),
         source: FrameSource | None = None,
-        graph: DeviceGraph | None = None,
         factory: PartFactory | None = None,
         usb: UsbBus | None = None,
+        running: Sequence[RunningPart] = (),
     ) -> Self:
         """Create the parts of a board: a storage for each flash chip, and the user's own tasks and commands.
 
@@ -117,7 +124,6 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
             usb=usb or factory.usb(aisrv_descriptors(board.serial)),
             ignored=IgnoredPackets("usb"),
             spi=None if board.spi is None else factory.spi(),
-            jacdac=None if board.jacdac is None else factory.jacdac(),
             spi_memory=SharedMemory(log=None if board.spi is None else logs[board.spi.engine]),
             chips=chips,
             flash_services=[_flash_service(board, number, chip, logs) for number, chip in enumerate(chips)],
@@ -128,8 +134,41 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
             factory=factory,
             user_tasks=user_tasks,
             user_commands=user_commands,
-            graph=graph,
+            running=running,
         )
+
+
+class PartStatus(Protocol):
+    """The state of a part at a moment: a dataclass, which draws itself."""
+
+    def lines(self) -> Iterable[Text]:
+        """Draw it in few lines."""
+
+    def draw(self, ascii_only: bool) -> Iterable[RenderableType]:
+        """Draw all of it."""
+
+
+class RunningPart:
+    """What a part of a board is on a device."""
+
+    @classmethod
+    def open(cls, spec: Any) -> AbstractContextManager[RunningPart]:  # noqa: ANN401 - the part's own class
+        """Read its files before the device starts; close them after it. Raises BoardError."""
+        raise NotImplementedError
+
+    def status(self) -> PartStatus | None:
+        """Return its state now, for whoever watches the device; None where there is nothing to show."""
+        return None
+
+    def create(self, parts: DeviceParts, task: Task, ends: Ends) -> Run:
+        """Create one of its tasks, with the ends that its plan gives it."""
+        raise NotImplementedError
+
+
+def open_part(part: Part) -> AbstractContextManager[RunningPart]:
+    """Open a part of a board."""
+    kind: type[RunningPart] = load(part.opens)
+    return kind.open(part)
 
 
 def _flash_service(board: Board, number: int, chip: FlashChip, logs: Sequence[DebugLog]) -> FlashService:

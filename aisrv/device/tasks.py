@@ -3,13 +3,13 @@
 The modules of a task are imported when a board has one.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from aisrv.board import Board, EngineSpec, Task, TaskKind, UsbProtocol
 from aisrv.device.ends import Ends
-from aisrv.device.parts import DeviceParts
+from aisrv.device.parts import DeviceParts, Run
 from aisrv.engine.aiengine import aiengine
 from aisrv.engine.commands import GET_HANDLERS, IOSERVER_SET_HANDLERS, SET_HANDLERS
 from aisrv.engine.handlers import SetHandler
@@ -18,7 +18,6 @@ from aisrv.inference.buffer_engine import create_engine
 from aisrv.inference.interpreter import runs_in_place
 from aisrv.inference.timings import DeviceModel, FlashPath, Memory
 from aisrv.protocol.engine_channel import Watcher
-from aisrv.values.version import __version__
 from phy.usb.ep0 import usb_ep0
 
 if TYPE_CHECKING:
@@ -30,8 +29,6 @@ ENGINE_SETS: Final[dict[UsbProtocol, Mapping[int, SetHandler]]] = {
 }
 """The SET commands that engines know, by what the device speaks."""
 
-Run = Callable[[], Awaitable[object]]
-"""Runs a task until it ends or is cancelled."""
 Create = Callable[[DeviceParts, Task, Ends], Run]
 """Creates a task; it may assume that the parts and ends are there which its entry in the plan has."""
 
@@ -77,40 +74,8 @@ def _flash_server(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     return partial(flash_server, parts.flash_services[task.number], *clients)
 
 
-def _jacdac(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
-    from aisrv.addons.jacdac.task.control import Identity
-    from aisrv.addons.jacdac.task.device import device_id_of
-    from aisrv.addons.jacdac.task.engine_client import EngineClient
-    from aisrv.addons.jacdac.task.flash_store import ChipStore, EngineStore, SettingsStore
-    from aisrv.addons.jacdac.task.jacdac import JacdacSettings, jacdac
-    from flash_server.client.flash_channel import FlashChannel
-
-    board, spec, bus = parts.board, parts.board.jacdac, parts.jacdac
-    assert spec is not None  # noqa: S101 - for the type checker
-    assert bus is not None  # noqa: S101 - for the type checker
-    tiles = [engine.tile for engine in board.engines]
-    chips: list[ChipStore] = []
-    engines_of: list[list[int]] = []  # of each chip
-    for number, (flash, end) in enumerate(zip(board.flashes, ends.all("flashes"), strict=True)):
-        engines_of.append([n for n, engine in enumerate(board.engines) if engine.flash == number])
-        data_bytes = flash.part.size - flash.boot_bytes
-        sector = flash.part.sector_size
-        chips.append(ChipStore(FlashChannel(end), data_bytes, len(engines_of[-1]), sector))
-    clients = []
-    for number, (commands, changes) in enumerate(zip(ends.all("engines"), ends.all("changes"), strict=True)):
-        store = None
-        if chips:
-            chip = board.engines[number].flash
-            store = EngineStore(chips[chip], engines_of[chip].index(number))
-        clients.append(EngineClient(commands, changes, store, reference_mhz=board.reference_mhz))
-    settings = JacdacSettings(
-        device_id=spec.device_id or device_id_of(board.serial or "aisrv"),
-        identity=Identity(firmware_version=__version__),
-        parallel=[tiles.count(tile) == 1 for tile in tiles],
-        protocol_test=spec.protocol_test,
-        resets_after_load=spec.resets_after_load,
-    )
-    return partial(jacdac, bus.join_device(), settings, clients, SettingsStore(chips[0]) if chips else None)
+def _part(parts: DeviceParts, task: Task, ends: Ends) -> Run:
+    return parts.running[task.part].create(parts, task, ends)
 
 
 def _sensor(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
@@ -181,15 +146,6 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     return partial(aiengine, engine, ends.all("clients"), sets, gets)
 
 
-def _graph(parts: DeviceParts, task: Task, ends: Ends) -> Run:
-    graph = parts.graph
-    assert graph is not None  # noqa: S101 - for the type checker
-    if task.number:
-        return partial(graph.run_core, task.number, parts.node.runtime)
-    engines = ends.all("engines"), ends.all("changes"), parts.board.graph_engines
-    return partial(graph.run, parts.node.runtime, parts.factory, *engines)
-
-
 def device_model(board: Board, spec: EngineSpec) -> DeviceModel:
     """Return what decides on the times of an engine of a board."""
     return DeviceModel(
@@ -220,12 +176,11 @@ TASKS: Final[Mapping[TaskKind, Create | None]] = {
     TaskKind.USB_DATA: _usb_data,
     TaskKind.SPI_SLAVE: _spi_slave,
     TaskKind.SPI_BUFFER: _spi_buffer,
-    TaskKind.JACDAC: _jacdac,
+    TaskKind.PART: _part,
     TaskKind.FLASH_SERVER: _flash_server,
     TaskKind.SENSOR: _sensor,
     TaskKind.ACQUIRE: _acquire,
     TaskKind.AIENGINE: _aiengine,
-    TaskKind.GRAPH: _graph,
     TaskKind.USER: _user,
 }
 """How each kind of task is created; None is hardware support that takes a core and needs no task here."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aisrv.board import FlashPath
 from aisrv.device.part_factory import PartFactory
 from aisrv.device.time_account import TimeAccount
 from aisrv.inference.timed_engine import TimedInferenceEngine
 from aisrv.inference.timings.laws import FAST_FLASH_BYTE, FLASH_SERVER_BYTE, FLASH_SERVER_LOAD
+from aisrv.values.addons import load
 from aisrv.xcore.device_costs import I2C_WRITE_TICKS, graph_pass_slots
 from aisrv.xcore.timed_tick_waiter import TimedTickWaiter
 from flash_server.client.cache import XCORE_AI_CACHE
@@ -21,7 +22,6 @@ from phy.usb.timed_data import TimedUsbData
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aisrv.addons.jacdac.bus.timed_bus import TimedJacdacBus
     from aisrv.board import Board, EngineSpec, FlashSpec
     from aisrv.protocol.usb_descriptors import Descriptors
     from aisrv.sensors.image.frame import FrameSource
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from flash_server.chip.timed_chip import ReadClocks, TimedChip
     from phy.spi.timed_buffer import TimedSpiBuffer
     from phy.usb.timed_firmware_bus import TimedFirmwareBus
+
+T = TypeVar("T")
 
 
 class TimedParts(PartFactory):
@@ -72,10 +74,9 @@ class TimedParts(PartFactory):
 
         return partial(TimedSpiBuffer, self._timeline, self._account)
 
-    def jacdac(self) -> TimedJacdacBus:
-        from aisrv.addons.jacdac.bus.timed_bus import TimedJacdacBus
-
-        return TimedJacdacBus(self._runtime)
+    def make(self, plain: type[T], timed: str) -> T:  # noqa: ARG002 - of the other factory
+        made: T = load(timed)(self._runtime)
+        return made
 
     async def i2c_transfer(self) -> None:
         await self._timeline.wait_until(self._timeline.now() + self._timeline.clocks(I2C_WRITE_TICKS))

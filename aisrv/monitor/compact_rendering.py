@@ -7,7 +7,6 @@ from typing import Final
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
-from aisrv.addons.graph.rendering import graph_lines
 from aisrv.monitor import cell_texts
 from aisrv.monitor.fitting_table import Column, FittingTable
 from aisrv.monitor.values import CoreState, DeviceStatus, Rates, TileStatus
@@ -54,8 +53,8 @@ class CompactDevice:
             yield Text(f"{status.ignored_packets:,} packets over USB ignored", style="yellow")
         if status.late:
             yield Text(f"late {status.late:,} times, by {status.latest_ms:,.1f} ms at most", style="yellow")
-        if status.graph is not None:
-            yield from graph_lines(status.graph)
+        for part in status.parts.values():
+            yield from part.lines()
 
     def _ports(self) -> FittingTable:
         table = FittingTable(

@@ -10,6 +10,7 @@ import trio
 
 from aisrv.monitor.snapshot import DeviceMonitor
 from aisrv.monitor.values import DeviceStatus
+from aisrv.values.addons import offered
 
 LINE_SECONDS: Final = 1.0
 
@@ -27,8 +28,10 @@ async def print_status(monitors: Sequence[DeviceMonitor]) -> None:
 
 
 def status_line(status: DeviceStatus) -> str:
-    """Write a status as JSON, on one line."""
-    return json.dumps(dataclasses.asdict(status), default=_value)
+    """Write a status as JSON, on one line; parts have their tables' names, and are null if not there."""
+    values = dataclasses.asdict(status)
+    parts = dict.fromkeys(offered("tables")) | values.pop("parts")
+    return json.dumps(values | parts, default=_value)
 
 
 def _value(value: object) -> object:

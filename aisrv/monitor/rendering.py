@@ -7,7 +7,6 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from aisrv.addons.graph.rendering import draw_graph
 from aisrv.monitor import cell_texts
 from aisrv.monitor.compact_rendering import CompactDevice, DevicesTable, kept_in
 from aisrv.monitor.fitting_table import Column, FittingTable
@@ -40,8 +39,8 @@ class DeviceView:
                 f"late {late:,} times in device time, by {self.status.latest_ms:,.1f} ms at most",
                 style="yellow",
             )
-        if self.status.graph is not None:
-            yield Group(*draw_graph(self.status.graph, ascii_only))
+        for part in self.status.parts.values():
+            yield Group(*part.draw(ascii_only))
 
 
 @dataclass(frozen=True, slots=True)

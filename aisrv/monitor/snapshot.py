@@ -8,6 +8,7 @@ import trio
 
 from aisrv.board import EngineSpec
 from aisrv.device.device import Device
+from aisrv.device.parts import PartStatus
 from aisrv.engine.state import AIEngine
 from aisrv.monitor.values import (
     CoreState,
@@ -60,7 +61,7 @@ class DeviceMonitor:
             tuple(_engine(number, spec, engine) for number, (engine, spec) in enumerate(engines)),
             tuple(PortStatus(name, port.traffic) for name, port in self._ports.items()),
             "" if deadlock is None else deadlock.path,
-            None if device.graph is None else device.graph.status(),
+            _parts(device),
             device.ignored.count,
             *_lateness(device),
         )
@@ -71,6 +72,11 @@ def _lateness(device: Device) -> tuple[int, float]:
         return 0, 0.0
     timeline = device.time_account.timeline
     return timeline.late, timeline.latest / (TICKS_PER_SECOND / 1000)
+
+
+def _parts(device: Device) -> dict[str, PartStatus]:
+    parts = zip(device.board.parts, device.running, strict=True)
+    return {spec.table: status for spec, part in parts if (status := part.status()) is not None}
 
 
 def _tile(tile: Tile) -> TileStatus:

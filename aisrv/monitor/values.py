@@ -8,7 +8,9 @@ from aisrv.engine.gpio import Levels
 from aisrv.protocol.commands import Status
 
 if TYPE_CHECKING:
-    from aisrv.addons.graph.run.status import GraphStatus
+    from collections.abc import Mapping
+
+    from aisrv.device.parts import PartStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,8 @@ class DeviceStatus:
     ports: tuple[PortStatus, ...]
     deadlock: str = ""
     """Path of tasks that only each other could wake, or empty."""
-    graph: "GraphStatus | None" = None
+    parts: "Mapping[str, PartStatus]" = field(default_factory=dict)
+    """Views of the parts of add-ons, by the names of their tables."""
     ignored_packets: int = 0
     """Packets over USB that were no command, since the device started."""
     late: int = 0

@@ -15,17 +15,15 @@ from aisrv.board import (
     Board,
     EngineSpec,
     FlashSpec,
-    GraphSpec,
-    JacdacSpec,
     PeripheralSpec,
     PinSpec,
     PortSpec,
     SensorSpec,
-    SpiSpec,
     TaskSpec,
 )
-from aisrv.board.toml_file import BoardTables
+from aisrv.board.toml_file import board_tables
 from aisrv.inference.timings import DeviceModel
+from aisrv.values.addons import load, offered
 from aisrv.values.settings.size import KIB, Size
 from docs.generate.markdown import code, plain, table
 from docs.generate.member_docs import member_docs
@@ -38,8 +36,6 @@ _BOARD: Final[Mapping[str, type]] = {
     "": Board,
     "node": Board,
     "usb": Board,
-    "spi": SpiSpec,
-    "jacdac": JacdacSpec,
     "engines": EngineSpec,
     "engines.cache": CacheGeometry,
     "flash": FlashSpec,
@@ -47,7 +43,6 @@ _BOARD: Final[Mapping[str, type]] = {
     "flash.part.erases": Erase,
     "sensor": SensorSpec,
     "ports": PortSpec,
-    "graph": GraphSpec,
     "tasks": TaskSpec,
     "peripherals": PeripheralSpec,
     "pins": PinSpec,
@@ -78,7 +73,8 @@ _OWN_DEFAULTS: Final[Mapping[str, object]] = {
 
 def board_keys() -> str:
     """The keys of a board's file."""
-    return _tables(BoardTables, "Top of a board file", _BOARD)
+    kinds = {name: load(place) for name, place in offered("tables").items()}
+    return _tables(board_tables(kinds), "Top of a board file", _BOARD)
 
 
 def pack_keys() -> str:
@@ -132,14 +128,19 @@ def _sections(section: _Section) -> Iterator[_Section]:
     docs = member_docs(section.kind.cls)
     for field in section.kind.fields:
         path = f"{section.path}.{field.encode_name}".lstrip(".")
-        text = docs.get(field.name, "")
+        text = docs.get(field.name)
         for each in _members(field.type):
             if isinstance(each, inspect.StructType):
-                yield from _sections(_Section(path, f"`[{path}]`", text, each))
+                yield from _sections(_Section(path, f"`[{path}]`", text or _first_line(each), each))
             elif isinstance(each, inspect.VarTupleType):
                 for item in _members(each.item_type):
                     if isinstance(item, inspect.StructType):
-                        yield from _sections(_Section(path, f"`[[{path}]]`", text, item))
+                        yield from _sections(_Section(path, f"`[[{path}]]`", text or _first_line(item), item))
+
+
+def _first_line(kind: inspect.StructType) -> str:
+    """The first line of a table's docstring, for one that is declared nowhere else."""
+    return (kind.cls.__doc__ or "").partition("\n")[0]
 
 
 def _is_section(field: inspect.Field) -> bool:

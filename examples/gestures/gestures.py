@@ -16,6 +16,8 @@ import trio
 from gesture_network import AXES, GESTURES, SAMPLES, Array, movement, network
 from trio.testing import MockClock
 
+from aisrv.addons.jacdac.board import Jacdac
+from aisrv.addons.jacdac.device import bus_of
 from aisrv.addons.jacdac.task.device import JacdacDevice, device_id_of
 from aisrv.addons.jacdac.task.jacdac import serve_device
 from aisrv.addons.jacdac.task.service import Service
@@ -24,7 +26,7 @@ from aisrv.addons.jacdac.wire.packing import Value
 from aisrv.addons.jacdac.wire.pipes import PipeArgument
 from aisrv.addons.jacdac.wire.service_spec import BASE_REGISTERS, GET, SET, ServiceSpec, ro, rw
 from aisrv.addons.jacdac.wire.service_tables import MODEL_RUNNER, SENSOR_AGGREGATOR
-from aisrv.board import Board, JacdacSpec
+from aisrv.board import Board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 
@@ -154,10 +156,8 @@ async def run(model: bytes, forces: Array) -> list[tuple[float, ...]]:
         if len(seen) == (len(forces) - 1) // EVERY:
             done.set()
 
-    async with open_device(Board(jacdac=JacdacSpec()), runner=inline) as device:
-        bus = device.jacdac
-        if bus is None:
-            raise RuntimeError("the board has no Jacdac bus")
+    async with open_device(Board(parts=(Jacdac(),)), runner=inline) as device:
+        bus = bus_of(device)
         peer = bus.join("board")
         board = JacdacDevice(device_id_of("board"), peer.send)
         async with trio.open_nursery() as nursery:

@@ -1,5 +1,6 @@
 """What there is and what it says: list, info, log, profile, timings."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,24 +13,13 @@ from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE
 from host_tools.commands.settings import DEFAULT_DEVICE, HostSettings, pass_settings
 from host_tools.errors import DeviceNotFound, TensorError, UnsupportedCommand
+from host_tools.transports.schemes import describe
 
 if TYPE_CHECKING:
     from flash_server.boot.boot_image import BootReport
 
 LOOKED_AT: Final = (DEFAULT_DEVICE, f"usbip:localhost:{PORT}")
 """Where `list` looks when no device is named."""
-
-OF_A_DEVICE: Final = ("device_description", "firmware_version")
-OF_A_MODEL_RUNNER: Final = (
-    "model_size",
-    "input_shape",
-    "output_shape",
-    "allocated_arena_size",
-    "last_run_time",
-    "auto_invoke_every",
-    "last_error",
-)
-"""The registers that `info` shows of a device on a Jacdac bus."""
 
 
 @click.command(
@@ -75,8 +65,9 @@ def info(settings: HostSettings) -> None:
     """Show the server's ID, status, hardware, the sizes of the loaded model, and what memory it takes."""
     from host_tools.commands import memory_report, report
 
-    if settings.is_jacdac:
-        _jacdac_info(settings)
+    described = describe(settings.device or "", settings.engine)
+    if described is not None:
+        _show_described(settings, described)
         return
     with settings.connect() as server:
         identity, status, spec = server.id, server.status(), server.spec()
@@ -118,29 +109,18 @@ def info(settings: HostSettings) -> None:
     settings.answer(data, show)
 
 
-def _jacdac_info(settings: HostSettings) -> None:
-    """Show what the control service and a Model Runner say of themselves."""
-    from aisrv.addons.jacdac.host.transport import open_jacdac
+def _show_described(settings: HostSettings, data: Mapping[str, object]) -> None:
+    """Show what a device says of itself."""
     from host_tools.commands import report
 
-    transport = open_jacdac((settings.device or "").removeprefix("jacdac:"))
-    try:
-        runner = transport.runner(settings.engine)
-        data: dict[str, object] = {
-            "device": f"{transport.device:016x}",
-            "engine": settings.engine,
-            "engines": len(transport.engines),
-            **{name: transport.describe(name) for name in OF_A_DEVICE},
-            **{name: runner.read(name) for name in OF_A_MODEL_RUNNER},
-        }
-    finally:
-        transport.close()
-    pairs = {name.replace("_", " "): value for name, value in data.items()}
-    for name in ("input shape", "output shape"):
-        shape = pairs[name]
-        pairs[name] = "x".join(map(str, shape if isinstance(shape, tuple) else ())) or "none"
-    pairs["last error"] = pairs["last error"] or "none"
+    pairs = {name.replace("_", " "): _shown(value) for name, value in data.items()}
     settings.answer(data, lambda: report.show_pairs(pairs))
+
+
+def _shown(value: object) -> object:
+    """Show a shape as `4x3`, and what is empty as none."""
+    shown = "x".join(map(str, value)) if isinstance(value, tuple) else value
+    return "none" if shown == "" else shown
 
 
 def _boot_report(data: bytes) -> "BootReport | None":
@@ -191,7 +171,7 @@ def timings(settings: HostSettings, model_file: Path | None) -> None:
     from host_tools.commands import report
     from host_tools.tensors.files import read_model_file
 
-    if settings.is_jacdac and model_file:
+    if settings.as_float32 and model_file:
         raise UnsupportedCommand(
             "over Jacdac there is one time for all operators: give no --model, or use USB or SPI"
         )

@@ -170,13 +170,13 @@ def infer(
     def content(number: int, path: Path, length: int | None = None) -> bytes:
         known = specs[number] if number < len(specs) else None
         data = reading.read(path, known, length)
-        return known.to_floats(data) if known and settings.is_jacdac else data
+        return known.to_floats(data) if known and settings.as_float32 else data
 
     # With a model everything is checked before the device is touched.
     ready = [content(number, path) for number, path in enumerate(inputs)] if model else []
     with settings.connect() as server:
         if model_file and model:
-            _ensure_loaded(server, model, model_file, as_floats=settings.is_jacdac)
+            _ensure_loaded(server, model, model_file, as_floats=settings.as_float32)
         elif (known := device_model(server)) is not None:
             specs = specs or list(known.inputs)
             spec = known.outputs[result.tensor] if result.tensor < len(known.outputs) else None
@@ -189,7 +189,7 @@ def infer(
             server.write_input(tensor, number)
         server.infer()
         data = server.read_output(result.tensor)
-    if spec and settings.is_jacdac:
+    if spec and settings.as_float32:
         data = spec.from_floats(data)
     if result.output:
         write_tensor(result.output, data, spec)

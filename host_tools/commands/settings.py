@@ -9,7 +9,7 @@ import click
 
 from aisrv.protocol.commands import Dialect
 from aisrv.terminal.option_group import enum_option, option
-from host_tools.transports.schemes import forms
+from host_tools.transports.schemes import forms, scheme_of
 
 if TYPE_CHECKING:
     from host_tools.client import AiServer
@@ -81,9 +81,10 @@ class HostSettings:
     )
 
     @property
-    def is_jacdac(self) -> bool:
-        """Whether the device is on a Jacdac bus, where tensors are float32."""
-        return (self.device or "").startswith("jacdac:")
+    def as_float32(self) -> bool:
+        """Whether tensors travel as float32."""
+        scheme = scheme_of(self.device or "")
+        return scheme is not None and scheme.as_float32
 
     def connect(self, device: str | None = None) -> "AiServer":
         """Open the device that the options name, or another; a context manager gives it back."""

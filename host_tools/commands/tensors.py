@@ -45,7 +45,7 @@ def read(
         data = server.read_input(tensor) if from_input else server.read_output(tensor)
         if spec is None and output is not None:
             spec = device_spec(server, kind, tensor)
-    if spec and settings.is_jacdac:
+    if spec and settings.as_float32:
         data = spec.from_floats(data)
     values = spec.values(data) if spec else None
     if output:
@@ -84,7 +84,7 @@ def write(
     reading: InputOptions,
 ) -> None:
     """Write FILE, an image, a .npy array or raw bytes, to input tensor number TENSOR."""
-    if settings.is_jacdac:
+    if settings.as_float32:
         raise UnsupportedCommand("a Model Runner keeps no input: give the file to infer")
     spec = tensor_spec(model_file, "inputs", tensor, reading.shape)
     with settings.connect() as server:

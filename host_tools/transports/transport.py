@@ -128,3 +128,39 @@ class RequestTransport(Protocol):
 
     def start(self, request: Request, timeout: float | None) -> Ticket:
         """Start a request, which has `timeout` seconds. `DeviceGone` where the device went away."""
+
+
+class Wire(Protocol):
+    """Way of commands: `Exchange` over USB, `SpiExchange` over SPI."""
+
+    @property
+    def as_float32(self) -> bool:
+        """Whether tensors cross the wire as float32, whatever the model has."""
+
+    def get(self, command: int, tensor: int = 0) -> bytes:
+        """Send a GET; return its data."""
+
+    def set(
+        self, command: int, data: Buffer = b"", tensor: int = 0, progress: Progress | None = None
+    ) -> None:
+        """Send a SET, and wait until the engine has done it."""
+
+    def run(self, data: Buffer) -> bytes:
+        """Set input tensor 0, start an inference, get output tensor 0."""
+
+    def run_each(self, inputs: list[Buffer]) -> list[bytes] | None:
+        """Do as `run` for inputs in flight at once; None where that does not go, or one of them fails."""
+
+    def reset(self) -> None:
+        """Make the device abandon the command in progress; UnsupportedCommand where nothing can."""
+
+
+@runtime_checkable
+class OtherTransport(Protocol):
+    """A way to a device that is no pair of USB endpoints: it says how commands travel."""
+
+    def wire(self, engine: int, timeout: float | None) -> Wire:
+        """Return the way of commands to an engine, with a timeout in seconds for each."""
+
+    def close(self) -> None:
+        """Release the device."""

@@ -2,13 +2,12 @@
 
 from typing import Final
 
-from aisrv.addons.jacdac.host.transport import JacdacTransport
 from aisrv.protocol.commands import Command, Dialect
-from host_tools.client import AiServer, Wire
+from host_tools.client import AiServer
 from host_tools.errors import UnsupportedCommand
 from host_tools.exchange.usb_without_status import ExchangeWithoutStatus
 from host_tools.transports.spi.transport import SpiTransport
-from host_tools.transports.transport import Transport
+from host_tools.transports.transport import OtherTransport, Transport, Wire
 
 NEEDS_USB: Final = (
     "the page needs USB: each command over SPI reads the status, which clears the error bits, and a Jacdac "
@@ -21,12 +20,12 @@ class WatchedServer(AiServer):
 
     @staticmethod
     def _wire(
-        transport: Transport | SpiTransport | JacdacTransport,
+        transport: Transport | SpiTransport | OtherTransport,
         engine: int,
         dialect: Dialect,
         timeout: float | None,
     ) -> Wire:
-        if isinstance(transport, SpiTransport | JacdacTransport):
+        if isinstance(transport, SpiTransport | OtherTransport):
             raise UnsupportedCommand(NEEDS_USB)
         return ExchangeWithoutStatus(transport, engine, dialect, timeout)
 

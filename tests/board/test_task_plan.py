@@ -9,6 +9,7 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aisrv.addons.jacdac.board import Jacdac
 from aisrv.board import (
     CHANNEL_ENDS,
     CORES,
@@ -16,7 +17,6 @@ from aisrv.board import (
     BoardError,
     EngineSpec,
     FlashSpec,
-    JacdacSpec,
     SensorSpec,
     SpiSpec,
     TaskKind,
@@ -67,7 +67,7 @@ BOARDS_TO_OPEN = {
     ),
     "SPI to engine 1": Board(engines=engines_on(0, 1), spi=SpiSpec(tile=0, engine=1), flashes=(FlashSpec(),)),
     "Jacdac": Board(
-        engines=engines_on(0, 1), jacdac=JacdacSpec(tile=0), flashes=(FlashSpec(), FlashSpec(tile=1))
+        engines=engines_on(0, 1), parts=(Jacdac(tile=0),), flashes=(FlashSpec(), FlashSpec(tile=1))
     ),
     "ioserver": Board(engines=engines_on(0, 1), protocol=UsbProtocol.IOSERVER, spi=None),
     "a sensor beside the engine": Board(sensor=SensorSpec(tile=0, source="pattern:bars")),

@@ -12,6 +12,7 @@ from trio.testing import MockClock
 
 from aisrv import digits
 from aisrv.addons.graph.compiler.compile import load_graph
+from aisrv.addons.graph.device import graph_of
 from aisrv.addons.graph.nodes.registry import Registry
 from aisrv.addons.graph.run.scheduler import Interpreter
 from aisrv.addons.graph.run.state import GraphState
@@ -33,8 +34,7 @@ def run_board(folder: Path, name: str, model: bytes, seconds: float) -> list[tup
 
     async def main() -> None:
         async with open_device(board, runner=inline) as device:
-            assert device.graph is not None
-            for pin in device.graph.pins.values():
+            for pin in graph_of(device).pins.values():
 
                 def note(level: bool, name: str = pin.name) -> None:
                     changes.append((round(trio.current_time(), 6), name, level))

@@ -9,7 +9,7 @@ from aisrv.listeners.stream_server import StreamServer
 from flash_server.chip.programmer import Programmer
 from flash_server.errors import ProgrammerError
 from host_tools.errors import BadAddressError
-from host_tools.transports.schemes import SCHEMES, list_devices, open_transport
+from host_tools.transports.schemes import list_devices, open_transport, schemes
 from host_tools.transports.server_address import check_address, parse_address
 from tests.support.programs import AISRV, FLASH, HOST, run_process
 
@@ -27,7 +27,7 @@ def test_address(takes: Callable[[str], object], name: str) -> None:
 
 
 def test_every_scheme_with_a_host_is_here() -> None:
-    assert ADDRESSES.keys() == {name for name, scheme in SCHEMES.items() if "HOST" in scheme.form}
+    assert ADDRESSES.keys() == {name for name, scheme in schemes().items() if "HOST" in scheme.form}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,6 +17,7 @@ ALONE = ("-p", "no:hypothesispytest", "-p", "no:xdist")
 FOREIGN_TESTS = """
 import pathlib
 import pytest
+from aisrv.addons.jacdac.board import Jacdac
 from aisrv.board.catalog import BOARDS
 
 def test_in_process(aisrv_server):
@@ -35,7 +36,7 @@ def test_the_device_itself(aisrv_device):
 
 def test_on_jacdac(aisrv_jacdac, aisrv_board):
     assert aisrv_jacdac.startswith("127.0.0.1:")
-    assert aisrv_board.jacdac is not None
+    assert aisrv_board.part(Jacdac) is not None
 
 @pytest.mark.aisrv(board="camera", serial="LAB-8")
 def test_a_shipped_board(aisrv_server, aisrv_board):

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from aisrv.addons.graph.run.status import ArcStatus, GraphStatus, NodeStatus
+from aisrv.addons.graph.device import ShownGraph
+from aisrv.addons.graph.run.status import ArcStatus, NodeStatus
 from aisrv.monitor.cell_texts import errors, scores
 from aisrv.monitor.compact_rendering import CompactDevice, DevicesTable
 from aisrv.monitor.live_view import view_of
@@ -171,10 +172,10 @@ def test_a_low_terminal_gets_each_device_in_few_lines() -> None:
 
 
 def test_a_compact_device_tells_what_is_wrong() -> None:
-    graph = GraphStatus(
+    graph = ShownGraph(
         None, 1, 20, (ArcStatus(0, 1, 64, 9, 2, 3),), (NodeStatus("alu", 4, 5, 6, 1),) * 2, (), ()
     )
-    status = replace(STATUS, deadlock="a -> b -> a", ignored_packets=7, graph=graph)
+    status = replace(STATUS, deadlock="a -> b -> a", ignored_packets=7, parts={"graph": graph})
     lines = drawn(CompactDevice(status, VIEW.rates))
     assert [lines[1], *lines[5:8]] == [
         "deadlock: a -> b -> a",

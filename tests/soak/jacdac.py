@@ -28,10 +28,12 @@ from aisrv import digits
 from aisrv.addons.jacdac.attach.serial_port import serve_serial_port
 from aisrv.addons.jacdac.attach.tcp import JacdacTcpServer, join_hub
 from aisrv.addons.jacdac.attach.websocket import JacdacWebSocketServer
+from aisrv.addons.jacdac.board import Jacdac
 from aisrv.addons.jacdac.bus.bus import JacdacBus
+from aisrv.addons.jacdac.device import bus_of
 from aisrv.addons.jacdac.wire.frame import Frame, ServicePacket, command_frame
 from aisrv.addons.jacdac.wire.service_tables import MODEL_RUNNER, SERVICES
-from aisrv.board import Board, JacdacSpec
+from aisrv.board import Board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from tests.soak.check import Check, Figures
@@ -352,10 +354,9 @@ async def _device_at(port: int) -> int:
 @asynccontextmanager
 async def served(hub: trio.SocketListener) -> AsyncIterator[Places]:
     """A device of this process, reached in all ways; nothing may be left of who was there."""
-    board = Board(jacdac=JacdacSpec(protocol_test=True))
+    board = Board(parts=(Jacdac(protocol_test=True),))
     async with open_device(board, runner=inline) as device, trio.open_nursery() as nursery:
-        bus = device.jacdac
-        assert bus is not None
+        bus = bus_of(device)
         _, tcp = await nursery.start(JacdacTcpServer(bus).serve)
         _, websocket = await nursery.start(JacdacWebSocketServer(bus).serve)
         serial = await nursery.start(serve_serial_port, bus)

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from aisrv.addons.jacdac.board import Jacdac
 from aisrv.addons.jacdac.bus.bus import BusPeer, JacdacBus
+from aisrv.addons.jacdac.device import bus_of
 from aisrv.addons.jacdac.task.device import device_id_of
 from aisrv.addons.jacdac.wire.frame import (
     ACK_INDEX,
@@ -16,7 +18,7 @@ from aisrv.addons.jacdac.wire.frame import (
     ack_frame,
     command_frame,
 )
-from aisrv.board import Board, JacdacSpec
+from aisrv.board import Board
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
 
@@ -123,8 +125,8 @@ class BusClient:
 @asynccontextmanager
 async def jacdac_device(board: Board | None = None) -> AsyncIterator[tuple[Device, JacdacBus, BusClient]]:
     """Run a device on a Jacdac bus with a client; the device has announced itself."""
-    async with open_device(board or Board(jacdac=JacdacSpec()), runner=inline) as device:
-        assert device.jacdac is not None
-        client = BusClient(device.jacdac.join("client"))
+    async with open_device(board or Board(parts=(Jacdac(),)), runner=inline) as device:
+        bus = bus_of(device)
+        client = BusClient(bus.join("client"))
         await client.report(0, 0)
-        yield device, device.jacdac, client
+        yield device, bus, client

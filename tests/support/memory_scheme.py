@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from host_tools.transports.schemes import SCHEMES, Scheme
+from aisrv.values.addons import Scheme
+from host_tools.transports.schemes import SCHEMES
 from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usb import UsbTransport
 
@@ -17,4 +18,4 @@ def add_memory_scheme(monkeypatch: pytest.MonkeyPatch, open_memory: Callable[[st
         open_memory=open_memory, list_memory=lambda _: [DeviceInfo("memory", "xAISRV", "XMOS")]
     )
     monkeypatch.setitem(sys.modules, "host_tools.transports.memory", module)
-    monkeypatch.setitem(SCHEMES, "memory", Scheme("memory", "memory"))
+    monkeypatch.setitem(SCHEMES, "memory", Scheme("memory", "host_tools.transports.memory"))

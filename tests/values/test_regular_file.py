@@ -14,6 +14,7 @@ from aisrv.values.regular_file import opened_regular, read_regular
 from tests.support.paths import ROOT, product_sources
 
 OTHERS = {
+    "aisrv/values/addons.py: open(os.path.join(folder, path), 'rb')": "entry points of installed packages",
     "aisrv/digits/__init__.py: files(__name__).joinpath(name).read_bytes": "a file of the package",
     "aisrv/kernels/backends/native/library.py: (FOLDER / name).read_bytes": "a file of the package",
     "aisrv/values/extras.py: distribution('aisrv').read_text": "pip's record of the package",
@@ -49,7 +50,7 @@ OTHERS = {
     "flash_server/chip/storage.py: os.open": "checked there: it is locked before, and written",
     "aisrv/values/regular_file.py: os.open": "what all others use",
     "aisrv/values/untrusted_picture.py: Image.open": "of an open regular file, or of bytes in memory",
-    "aisrv/addons/evaluate/data/urls.py: files.open(place, 'rb')": "no file of this machine, and up to a size",
+    "aisrv/addons/evaluate/data/urls.py: files.open(place, 'rb')": "no local file, and up to a size",
     "aisrv/addons/evaluate/inputs/sounds.py: wave.open": "of bytes in memory",
     "aisrv/sensors/sources/samples.py: wave.open": "of an open regular file",
     "phy/pins/i2s_format.py: wave.open": "of an open regular file",

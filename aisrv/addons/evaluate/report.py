@@ -99,6 +99,7 @@ def to_html(outcome: "Outcome", pictures: Mapping[int, bytes]) -> str:
     groups = _groups(result, pictures)
     first = next(iter(result["metrics"]), "")
     return render(
+        __package__,
         "evaluation.html.j2",
         result=result,
         plan=outcome.plan,

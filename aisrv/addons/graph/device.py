@@ -6,11 +6,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import trio
 
 from aisrv.addons.graph.binary.model import Arc, Format, Graph
+from aisrv.addons.graph.board import Graph as GraphPart
 from aisrv.addons.graph.compiler.compile import load_graph
 from aisrv.addons.graph.errors import GraphError
 from aisrv.addons.graph.nodes.inference import NAME, Inference
@@ -23,9 +24,12 @@ from aisrv.addons.graph.run.io import Driver
 from aisrv.addons.graph.run.live import LiveGraph
 from aisrv.addons.graph.run.scheduler import Interpreter
 from aisrv.addons.graph.run.state import GraphState
-from aisrv.addons.graph.run.status import GraphStatus, graph_status
-from aisrv.board import BoardError, GraphSpec
+from aisrv.addons.graph.run.status import GraphStatus
+from aisrv.board import BoardError, Task
+from aisrv.device.device import Device
+from aisrv.device.ends import Ends
 from aisrv.device.part_factory import PartFactory
+from aisrv.device.parts import DeviceParts, Run, RunningPart
 from aisrv.sensors.image.frame import FrameSource, SourceError
 from aisrv.sensors.sources.opening import open_source
 from aisrv.sensors.sources.spec import SourceSpec
@@ -34,17 +38,38 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.signal import Signal
 
-logger = logging.getLogger("aisrv.addons.graph")
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+    from rich.text import Text
+
+logger = logging.getLogger("aisrv.graph")
 
 _FILE: Final = "file"
 _GPIO: Final = "gpio"
 
 
+@dataclass(frozen=True, slots=True)
+class ShownGraph(GraphStatus):
+    """The state of a graph, which draws itself."""
+
+    def lines(self) -> "Iterable[Text]":
+        from aisrv.addons.graph.rendering import graph_lines  # which needs rich
+
+        return graph_lines(self)
+
+    def draw(self, ascii_only: bool) -> "Iterable[RenderableType]":
+        from aisrv.addons.graph.rendering import draw_graph
+
+        return draw_graph(self, ascii_only)
+
+
 @dataclass(slots=True)
-class DeviceGraph:
+class DeviceGraph(RunningPart):
     """A graph on a device: created with the device's parts, it runs when its first task has its ends."""
 
-    spec: GraphSpec
+    spec: GraphPart
     graph: Graph
     names: tuple[str, ...]
     """The names of nodes by NODE_IDX."""
@@ -61,7 +86,7 @@ class DeviceGraph:
 
     @classmethod
     @contextmanager
-    def load(cls, spec: GraphSpec) -> Iterator[Self]:
+    def open(cls, spec: GraphPart) -> Iterator[Self]:
         """Read the graph and open what its IOs are joined to, for as long as the block lasts.
 
         Raises BoardError, SourceError.
@@ -79,6 +104,13 @@ class DeviceGraph:
                 except GraphError as error:
                     raise BoardError(f"{spec.path}: {error}", "graph", "ios", str(io)) from None
             yield device_graph
+
+    def create(self, parts: DeviceParts, task: Task, ends: Ends) -> Run:
+        runtime = parts.node.runtime
+        if task.number:
+            return partial(self.run_core, task.number, runtime)
+        numbers = self.spec.numbers(len(parts.board.engines))
+        return partial(self.run, runtime, parts.factory, ends.all("engines"), ends.all("changes"), numbers)
 
     async def run(
         self,
@@ -123,9 +155,9 @@ class DeviceGraph:
         assert self.live is not None  # noqa: S101 - set before the event
         await self.live.wait_at_rest()
 
-    def status(self) -> GraphStatus | None:
+    def status(self) -> "ShownGraph | None":
         """Return its state now; None before its first task runs."""
-        return None if self.live is None else graph_status(self.live, self.pins.values())
+        return None if self.live is None else ShownGraph.of(self.live, self.pins.values())
 
     def _interpreters(self, clients: Sequence[EngineClient]) -> list[Interpreter]:
         engines = {client.number: client for client in clients}
@@ -150,7 +182,7 @@ class DeviceGraph:
                 raise GraphError(f"IO {io} is an input; a GPIO can only be joined to an output")
             return GpioOutput([self._pin(name.strip()) for name in what.split(",")], form)
         if scheme == _FILE:
-            path = self.spec.folder / what
+            path = Path(what)
             try:
                 opened = path.open("wb") if transmits else opened_regular(path, ANY_SIZE)
             except OSError as error:
@@ -159,7 +191,7 @@ class DeviceGraph:
             return FileOutput(file) if transmits else FileInput(file)
         if transmits:
             raise GraphError(f"IO {io} is an output: join it to file:PATH or gpio:NAME, not to {text!r}")
-        source = open_frames(text, form, self.spec.folder, paced=self.spec.paced)
+        source = open_frames(text, form, paced=self.spec.paced)
         feed = _Frames(source, self.log)
         self._feeds.append(feed)
         return FrameDriver(feed)
@@ -211,3 +243,10 @@ class _Frames:
         except SourceError as error:
             self._log(f"an input of the graph ends: {error}")
             raise StreamEnded(str(error)) from None
+
+
+def graph_of(device: Device) -> DeviceGraph:
+    """Return the graph of a device; its board must have one."""
+    part = device.part(DeviceGraph)
+    assert part is not None, "the board has no graph"  # noqa: S101
+    return part

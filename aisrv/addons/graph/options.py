@@ -1,18 +1,21 @@
 """The options of `run` about a graph that runs on the device."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
-from aisrv.board import Board, BoardError, GraphSpec, plan_of
+from aisrv.addons.graph.board import Graph
+from aisrv.board import Board, BoardError, plan_of
+from aisrv.cli.options.added import AddedOptions
 from aisrv.terminal.file_types import FILE
-from aisrv.terminal.option_group import option, option_group
+from aisrv.terminal.option_group import option
 
 
 @dataclass(frozen=True, slots=True)
-class GraphOptions:
+class GraphOptions(AddedOptions):
     """A graph and the ends of its IOs."""
 
     path: Path | None = option(
@@ -33,34 +36,28 @@ class GraphOptions:
         help="Top manifest that the text of the graph is compiled for. [default: the one that is shipped]",
     )
 
+    def boards(self, boards: Sequence[Board]) -> Sequence[Board]:
+        """Put the graph on each board."""
+        return [self._on(board) for board in boards]
 
-graph_options = option_group("graph", GraphOptions)
-
-
-def with_graph(board: Board, options: GraphOptions) -> Board:
-    """Return the board with the graph of the options. Raises click.UsageError for an impossible one."""
-    spec = board.graph
-    if options.path is not None:
-        spec = GraphSpec(options.path) if spec is None else replace(spec, path=options.path)
-    if spec is None:
-        if options.ios or options.platform is not None:
-            raise click.UsageError("--graph-io and --graph-platform need a graph: give --graph FILE")
+    def _on(self, board: Board) -> Board:
+        spec = board.part(Graph)
+        if self.path is not None:
+            spec = Graph(path=self.path) if spec is None else replace(spec, path=self.path)
+        if spec is None:
+            if self.ios or self.platform is not None:
+                raise click.UsageError("--graph-io and --graph-platform need a graph: give --graph FILE")
+            return board
+        ios = {}
+        for text in self.ios:
+            number, equals, what = text.partition("=")
+            if not (equals and number.isascii() and number.isdigit() and len(number) < 4):
+                raise click.UsageError(f"--graph-io {text!r} is not IO=WHAT, such as 8=gpio:led")
+            ios[int(number)] = what
+        try:
+            spec = replace(spec, ios={**spec.ios, **ios}, platform=self.platform or spec.platform)
+            board = board.with_part(Graph, spec.resolved(Path.cwd()))
+            plan_of(board).check()
+        except BoardError as error:
+            raise click.UsageError(str(error)) from None
         return board
-    ios = dict(spec.ios)
-    for text in options.ios:
-        number, equals, what = text.partition("=")
-        if not (equals and number.isascii() and number.isdigit() and len(number) < 4):
-            raise click.UsageError(f"--graph-io {text!r} is not IO=WHAT, such as 8=gpio:led")
-        # Paths of the command line are relative to where it runs.
-        scheme, _, place = what.partition(":")
-        ios[int(number)] = f"{scheme}:{Path.cwd() / place}" if scheme in _PATHS else what
-    try:
-        board = replace(board, graph=replace(spec, ios=ios, platform=options.platform or spec.platform))
-        plan_of(board).check()
-    except BoardError as error:
-        raise click.UsageError(str(error)) from None
-    return board
-
-
-_PATHS = ("file", "wav", "csv", "raw", "image", "folder", "video")
-"""Schemes with a path behind them."""

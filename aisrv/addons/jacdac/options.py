@@ -1,43 +1,28 @@
 """The options of `run` for the Jacdac bus of a device, and the servers that they start."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import click
 import trio
+from msgspec.structs import replace
 
-from aisrv.board import DEFAULT_JACDAC, Board, BoardError, plan_of
+from aisrv.addons.jacdac.board import Jacdac
+from aisrv.board import Board, BoardError, plan_of
+from aisrv.cli.options.added import AddedOptions, Listen
+from aisrv.device.device import Device
 from aisrv.listeners.stream_server import LOOPBACK
-from aisrv.terminal.option_group import option, option_group
-
-if TYPE_CHECKING:
-    from aisrv.addons.jacdac.bus.bus import JacdacBus
+from aisrv.terminal.option_group import option
 
 DASHBOARD: Final = "https://microsoft.github.io"
 TCP_PORT: Final = 8082
 WEBSOCKET_PORT: Final = 8081
 """Port of WebSockets for Jacdac's clients."""
 
-Listen = Callable[[Callable[..., Awaitable[Any]], str, int, str], Awaitable[str]]
-"""Starts a server on an address and a port, which an option sets, and returns its address."""
-
 
 @dataclass(frozen=True, slots=True)
-class JacdacListening:
-    """Servers of a bus; None for those that are off."""
-
-    host: str = LOOPBACK
-    port: int | None = None
-    websocket_port: int | None = None
-    hub: str | None = None
-    serial: bool = False
-    origins: Sequence[str] = ()
-    """Origins besides this machine's whose pages may use the WebSocket."""
-
-
-@dataclass(frozen=True, slots=True)
-class JacdacOptions:
+class JacdacOptions(AddedOptions):
     """A device on a Jacdac bus, and the servers of the bus."""
 
     jacdac: bool | None = option(
@@ -85,73 +70,40 @@ class JacdacOptions:
         asked = (self.jacdac_port, self.jacdac_websocket_port, self.jacdac_hub)
         return self.jacdac_serial or self.jacdac_protocol_test or any(each is not None for each in asked)
 
-    def board(self, board: Board) -> Board:
-        """Return the board with the changes of the options. Raises click.UsageError for an impossible one."""
-        spec = board.jacdac
+    def boards(self, boards: Sequence[Board]) -> Sequence[Board]:
+        """Change the first board."""
+        board = boards[0]
+        spec = board.part(Jacdac)
         if self.jacdac is False:
             spec = None
         elif self.jacdac or self.is_given:
-            spec = spec or DEFAULT_JACDAC
-            try:
-                spec = replace(spec, tile=min(spec.tile, board.tiles - 1), hub=self.jacdac_hub or spec.hub)
-                if self.jacdac_protocol_test:
-                    spec = replace(spec, protocol_test=True)
-            except BoardError as error:
-                raise click.UsageError(str(error)) from None
+            spec = spec or Jacdac()
+            spec = replace(
+                spec,
+                tile=min(spec.tile, board.tiles - 1),
+                hub=self.jacdac_hub or spec.hub,
+                protocol_test=self.jacdac_protocol_test or spec.protocol_test,
+            )
         try:
-            changed = replace(board, jacdac=spec)
-            plan_of(changed).check()
+            board = board.with_part(Jacdac, spec)
+            plan_of(board).check()
         except BoardError as error:
             raise click.UsageError(str(error)) from None
-        return changed
+        return [board, *boards[1:]]
 
-    def listening(self, board: Board) -> JacdacListening | None:
-        """Return the servers of the bus of a board; None if it has no bus."""
-        spec = board.jacdac
-        if spec is None:
-            return None
-        return JacdacListening(
-            self.jacdac_host,
-            _first(self.jacdac_port, spec.port, TCP_PORT),
-            _first(self.jacdac_websocket_port, spec.websocket_port, WEBSOCKET_PORT),
-            spec.hub,
-            self.jacdac_serial,
-            self.jacdac_origin,
-        )
+    async def serve(self, devices: Sequence[Device], nursery: trio.Nursery, listen: Listen) -> Sequence[str]:
+        """Serve the bus of the first device that has one."""
+        for device in devices:
+            if (spec := device.board.part(Jacdac)) is not None:
+                from aisrv.addons.jacdac.serving import Servers, serve_bus
 
-
-jacdac_options = option_group("jacdac", JacdacOptions)
+                port = _first(self.jacdac_port, spec.port, TCP_PORT)
+                websocket_port = _first(self.jacdac_websocket_port, spec.websocket_port, WEBSOCKET_PORT)
+                ports = self.jacdac_host, port, websocket_port
+                servers = Servers(*ports, self.jacdac_origin, self.jacdac_serial, spec.hub)
+                return await serve_bus(device, servers, nursery, listen)
+        return ()
 
 
-async def serve_jacdac(
-    nursery: trio.Nursery, bus: "JacdacBus", listening: JacdacListening, listen: Listen
-) -> Sequence[str]:
-    """Start the servers of a bus; return their addresses. Raises OSError."""
-    places = []
-    if listening.port is not None:
-        from aisrv.addons.jacdac.attach.tcp import JacdacTcpServer
-
-        tcp = JacdacTcpServer(bus)
-        place = await listen(tcp.serve, listening.host, listening.port, "--jacdac-port")
-        places.append(f"jacdac:{place}")
-    if listening.websocket_port is not None:
-        from aisrv.addons.jacdac.attach.websocket import JacdacWebSocketServer
-
-        server = JacdacWebSocketServer(bus, listening.origins)
-        option = "--jacdac-websocket-port"
-        place = await listen(server.serve, listening.host, listening.websocket_port, option)
-        places.append(f"ws://{place}/")
-    if listening.serial:
-        from aisrv.addons.jacdac.attach.serial_port import serve_serial_port
-
-        places.append(f"jacdac-serial:{await nursery.start(serve_serial_port, bus)}")
-    if listening.hub is not None:
-        from aisrv.addons.jacdac.attach.tcp import join_hub
-
-        host, _, port = listening.hub.rpartition(":")
-        nursery.start_soon(join_hub, bus, host.strip("[]"), int(port))
-    return places
-
-
-def _first(*ports: int | None) -> int | None:
-    return next((port for port in ports if port is not None), None)
+def _first(given: int | None, board: int | None, default: int) -> int:
+    return next(port for port in (given, board, default) if port is not None)

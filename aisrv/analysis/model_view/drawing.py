@@ -131,7 +131,9 @@ class _Parts:
 
 def to_svg(view: ModelView) -> str:
     """Draw the main subgraph of a model; the file loads nothing and runs no script."""
-    return render("model.svg.j2", drawing=draw(view), box_width=BOX_WIDTH, box_height=BOX_HEIGHT)
+    return render(
+        "aisrv.analysis", "model.svg.j2", drawing=draw(view), box_width=BOX_WIDTH, box_height=BOX_HEIGHT
+    )
 
 
 def draw(view: ModelView) -> Drawing:

@@ -112,6 +112,7 @@ class Section:
 
 def to_html(profiles: Sequence[ModelProfile]) -> str:
     return render(
+        "aisrv.analysis",
         "profile.html.j2",
         names=", ".join(dict.fromkeys(profile.name for profile in profiles)),
         wording=wording,

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+from msgspec import structs
 
 from aisrv.board import (
     BOOT_MEMORIES,
@@ -154,7 +155,7 @@ def make_board(options: BoardOptions) -> Board:
             usb_tile=min(base.usb_tile, last) if options.usb_tile is None else options.usb_tile,
             core_clock_mhz=base.core_clock_mhz if options.clock is None else options.clock,
             device_time=base.device_time if options.device_time is None else options.device_time,
-            spi=None if port is None else replace(port, tile=min(port.tile, last)),
+            spi=None if port is None else structs.replace(port, tile=min(port.tile, last)),
             flashes=tuple(replace(chip, tile=min(chip.tile, last)) for chip in flashes),
             sensor=None if base.sensor is None else replace(base.sensor, tile=min(base.sensor.tile, last)),
             ports=tuple(each for each in base.ports if each.tile <= last),

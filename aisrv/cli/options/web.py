@@ -15,7 +15,7 @@ from aisrv.web.address import PORT, PageAddress, page_token
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from aisrv.addons.jacdac.options import Listen
+    from aisrv.cli.options.added import Listen
     from aisrv.monitor.web.bench import Bench
     from phy.usb.bus import HostPort
 

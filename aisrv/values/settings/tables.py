@@ -48,7 +48,7 @@ def convert(file: TomlFile, kind: type[T]) -> T:
         raise ValueError(f"must be {_OWN[own]}, not {shown(value)}")
 
     try:
-        return msgspec.convert(file.values, kind, dec_hook=convert_own)
+        return msgspec.convert(file.values, kind, dec_hook=convert_own, str_keys=True)
     except msgspec.ValidationError as error:
         from aisrv.values.settings.mismatch import explain, locate
 

@@ -68,7 +68,7 @@ def test_layers_pair_by_name_or_by_order() -> None:
 
 
 def test_layers_of_other_models_do_not_pair() -> None:
-    path = Path(__file__).parents[1] / "support"
+    path = Path(__file__).parents[2] / "support"
     assert path.is_dir()
     model = read_model(digits.model_bytes())
     shorter = model.__class__(

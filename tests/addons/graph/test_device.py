@@ -13,8 +13,10 @@ import trio
 from trio.testing import MockClock
 
 from aisrv import digits
+from aisrv.addons.graph.board import Graph
+from aisrv.addons.graph.device import graph_of
 from aisrv.attach.inprocess import InProcessHost
-from aisrv.board import Board, BoardError, EngineSpec, GraphSpec
+from aisrv.board import Board, BoardError, EngineSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
 from aisrv.xcore.device_costs import graph_pass_slots
@@ -48,10 +50,9 @@ def virtual(function: Callable[[], object]) -> None:
 
 def changes_of(device: Device) -> list[Change]:
     """Collect the changes of all pins, with their times since now."""
-    assert device.graph is not None
     changes: list[Change] = []
     start = trio.current_time()
-    for pin in device.graph.pins.values():
+    for pin in graph_of(device).pins.values():
 
         def note(level: bool, name: str = pin.name) -> None:
             changes.append((round(trio.current_time() - start, 6), name, level))
@@ -68,16 +69,15 @@ def decisions() -> list[int]:
 @pytest.mark.plain_time("its decisions come at the ticks of their frames, without the time of runs")
 def test_microphone_to_keyword_to_gpio(tmp_path: Path) -> None:
     write_wav(golden_audio() + bytes(640 * 60), tmp_path / "speech.wav")
-    spec = GraphSpec(
-        write_words(word_graph(), tmp_path / "graph.txt"),
+    spec = Graph(
+        path=write_words(word_graph(), tmp_path / "graph.txt"),
         ios={4: "wav:speech.wav", 8: "gpio:word,long"},
-        folder=tmp_path,
-    )
+    ).resolved(tmp_path)
     model = word_network()
     golden = decisions()
 
     async def main() -> None:
-        async with open_device(Board(graph=spec), runner=inline) as device:
+        async with open_device(Board(parts=(spec,)), runner=inline) as device:
             changes = changes_of(device)
             await device.load_model(model)
             await trio.sleep(4)
@@ -96,11 +96,10 @@ def test_camera_to_digits_to_gpio(tmp_path: Path) -> None:
     camera = b"".join(bytes(value ^ 0x80 for value in each.image) for each in images)
     (tmp_path / "camera.bin").write_bytes(camera)
     pins = ",".join(map(str, range(10)))
-    spec = GraphSpec(
-        write_words(digit_graph(), tmp_path / "graph.txt"),
+    spec = Graph(
+        path=write_words(digit_graph(), tmp_path / "graph.txt"),
         ios={5: "raw:camera.bin:8x8:bayer:rate=2", 7: f"gpio:{pins}"},
-        folder=tmp_path,
-    )
+    ).resolved(tmp_path)
     expected = []
     level = [False] * 10
     for number, image in enumerate(images):
@@ -111,7 +110,7 @@ def test_camera_to_digits_to_gpio(tmp_path: Path) -> None:
                 expected.append((number * 0.5, str(pin), high))
 
     async def main() -> None:
-        async with open_device(Board(graph=spec), runner=inline) as device:
+        async with open_device(Board(parts=(spec,)), runner=inline) as device:
             changes = changes_of(device)
             await device.load_model(digits.model_bytes())
             await trio.sleep(10)
@@ -122,14 +121,13 @@ def test_camera_to_digits_to_gpio(tmp_path: Path) -> None:
 
 def test_a_host_uses_the_same_engine_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "camera.bin").write_bytes(bytes(64) * 20)
-    spec = GraphSpec(
-        write_words(digit_graph(), tmp_path / "graph.txt"),
+    spec = Graph(
+        path=write_words(digit_graph(), tmp_path / "graph.txt"),
         ios={5: "raw:camera.bin:8x8:bayer:rate=10", 7: "file:out.bin"},
-        folder=tmp_path,
-    )
+    ).resolved(tmp_path)
 
     async def main() -> None:
-        async with open_device(Board(graph=spec), runner=inline) as device:
+        async with open_device(Board(parts=(spec,)), runner=inline) as device:
             await device.load_model(digits.model_bytes())
             host = InProcessHost(device.usb)
             await host.plug_in()
@@ -146,14 +144,13 @@ def test_a_host_uses_the_same_engine_meanwhile(tmp_path: Path) -> None:
 
 
 def test_the_graph_waits_for_a_model_that_fits(tmp_path: Path) -> None:
-    spec = GraphSpec(write_words(digit_graph(), tmp_path / "graph.txt"))
+    spec = Graph(path=write_words(digit_graph(), tmp_path / "graph.txt"))
 
     async def main() -> None:
-        async with open_device(Board(graph=spec), runner=inline) as device:
+        async with open_device(Board(parts=(spec,)), runner=inline) as device:
             await trio.sleep(1)
-            assert device.graph is not None
-            assert device.graph.live is not None
-            live = device.graph.live
+            live = graph_of(device).live
+            assert live is not None
             assert live.waits_for == "aisrv_stream_inference 0: engine 0 has no input tensor 0"
             await device.load_model(word_network())
             await trio.sleep(1)
@@ -183,19 +180,18 @@ def test_interpreters_on_several_cores_run_a_graph(tmp_path: Path, device_time: 
         )
     data = bytes(range(256)) * 10
     (tmp_path / "in.bin").write_bytes(data)
-    spec = GraphSpec(
-        write_words(builder.build(), tmp_path / "graph.txt"),
+    spec = Graph(
+        path=write_words(builder.build(), tmp_path / "graph.txt"),
         cores=2,
         ios={1: "file:in.bin", 2: "file:out.bin"},
-        folder=tmp_path,
-    )
+    ).resolved(tmp_path)
 
     async def main() -> None:
-        async with open_device(Board(graph=spec), runner=inline, device_time=device_time) as device:
+        async with open_device(Board(parts=(spec,)), runner=inline, device_time=device_time) as device:
             await trio.sleep(1)
-            assert device.graph is not None
-            assert device.graph.live is not None
-            assert [each.visits > 0 for each in device.graph.live.interpreters] == [True, True]
+            live = graph_of(device).live
+            assert live is not None
+            assert [each.visits > 0 for each in live.interpreters] == [True, True]
             assert [core.name for core in device.node.tiles[0].cores][-2:] == ["graph 0", "graph 1"]
 
     virtual(main)
@@ -215,16 +211,16 @@ def test_interpreters_on_several_cores_run_a_graph(tmp_path: Path, device_time: 
 )
 async def test_a_wrong_io_is_refused(tmp_path: Path, ios: dict[int, str], message: str) -> None:
     os.mkfifo(tmp_path / "pipe")
-    spec = GraphSpec(write_words(digit_graph(), tmp_path / "graph.txt"), ios=ios, folder=tmp_path)
+    spec = Graph(path=write_words(digit_graph(), tmp_path / "graph.txt"), ios=ios).resolved(tmp_path)
     with pytest.raises(BoardError, match=message):
-        async with open_device(Board(graph=spec), runner=inline):
+        async with open_device(Board(parts=(spec,)), runner=inline):
             pass
 
 
 async def test_a_file_that_is_no_graph_is_refused(tmp_path: Path) -> None:
     (tmp_path / "graph.txt").write_text("0x2, 0x0,")
     with pytest.raises(BoardError, match="the first value says 2 words"):
-        async with open_device(Board(graph=GraphSpec(tmp_path / "graph.txt")), runner=inline):
+        async with open_device(Board(parts=(Graph(path=tmp_path / "graph.txt"),)), runner=inline):
             pass
 
 
@@ -242,21 +238,22 @@ async def test_a_file_that_is_no_graph_is_refused(tmp_path: Path) -> None:
 )
 def test_a_board_checks_its_graph(change: dict[str, object]) -> None:
     with pytest.raises(BoardError):
-        Board(engines=(EngineSpec(),), graph=GraphSpec(Path("x"), **change))  # type: ignore[arg-type]
+        Board(engines=(EngineSpec(),), parts=(Graph(path=Path("x"), **change),))  # type: ignore[arg-type]
 
 
 def timed_run(tmp_path: Path, seed: int) -> tuple[list[tuple[str, int]], set[str]]:
     """Ticks of the pins' changes in device time, and cores that waited past the timeline."""
-    spec = GraphSpec(tmp_path / "graph.txt", ios={4: "wav:speech.wav", 8: "gpio:word,long"}, folder=tmp_path)
+    spec = Graph(path=tmp_path / "graph.txt", ios={4: "wav:speech.wav", 8: "gpio:word,long"}).resolved(
+        tmp_path
+    )
 
     async def main() -> tuple[list[tuple[str, int]], set[str]]:
         changes: list[tuple[str, int]] = []
-        async with open_device(Board(graph=spec), runner=inline, device_time=True) as device:
-            assert device.graph is not None
+        async with open_device(Board(parts=(spec,)), runner=inline, device_time=True) as device:
             begin = device.node.clock.ticks()
             watch = Scheduled()
             trio.lowlevel.add_instrument(watch)
-            for pin in device.graph.pins.values():
+            for pin in graph_of(device).pins.values():
 
                 def note(level: bool, name: str = pin.name) -> None:
                     changes.append((f"{name} {level:d}", device.node.clock.ticks() - begin))

@@ -10,9 +10,11 @@ from rich.console import Console
 from trio.testing import MockClock
 
 from aisrv import digits
+from aisrv.addons.graph.board import Graph
+from aisrv.addons.graph.device import ShownGraph
 from aisrv.addons.graph.rendering import bar, draw_graph
 from aisrv.addons.graph.run.status import ArcStatus, DebugRegister, ScriptStatus
-from aisrv.board import Board, GraphSpec
+from aisrv.board import Board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from aisrv.monitor.json_lines import status_line
@@ -24,19 +26,25 @@ from tests.support.graphs import digit_graph, write_words
 def status_after(tmp_path: Path) -> DeviceStatus:
     """Three pictures through the digits."""
     (tmp_path / "camera.bin").write_bytes(bytes(64) * 3)
-    spec = GraphSpec(
-        write_words(digit_graph(), tmp_path / "graph.txt"),
+    spec = Graph(
+        path=write_words(digit_graph(), tmp_path / "graph.txt"),
         ios={5: "raw:camera.bin:8x8:bayer:rate=1", 7: "gpio:a,b"},
-        folder=tmp_path,
-    )
+    ).resolved(tmp_path)
 
     async def main() -> DeviceStatus:
-        async with open_device(Board(graph=spec), runner=inline) as device:
+        async with open_device(Board(parts=(spec,)), runner=inline) as device:
             await device.load_model(digits.model_bytes())
             await trio.sleep(5)
             return DeviceMonitor("1-1", device, {}).snapshot()
 
     return trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+def graph_after(tmp_path: Path) -> ShownGraph:
+    """The graph's part of it."""
+    graph = status_after(tmp_path).parts["graph"]
+    assert isinstance(graph, ShownGraph)
+    return graph
 
 
 def test_counters_are_those_of_the_run(tmp_path: Path) -> None:
@@ -56,10 +64,9 @@ def test_counters_are_those_of_the_run(tmp_path: Path) -> None:
 
 
 def test_the_view_shows_nodes_arcs_and_pins(tmp_path: Path) -> None:
-    status = status_after(tmp_path)
-    assert status.graph is not None
+    status = graph_after(tmp_path)
     text = io.StringIO()
-    Console(file=text, width=120).print(*draw_graph(status.graph, ascii_only=True))
+    Console(file=text, width=120).print(*draw_graph(status, ascii_only=True))
     lines = [line.split() for line in text.getvalue().splitlines()]
     assert ["sigp_stream_converter", "0", "3", "192", "192", "-", "-", "0"] in lines
     assert ["1", "..........", "0", "64", "192", "0", "0"] in lines
@@ -67,8 +74,7 @@ def test_the_view_shows_nodes_arcs_and_pins(tmp_path: Path) -> None:
 
 
 def test_the_view_shows_scripts_registers_and_why_a_graph_stands_still(tmp_path: Path) -> None:
-    status = status_after(tmp_path).graph
-    assert status is not None
+    status = graph_after(tmp_path)
     status = replace(
         status,
         scripts=ScriptStatus(7, 2, "script 0, word 1: opcode fault"),

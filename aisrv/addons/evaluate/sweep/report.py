@@ -78,6 +78,7 @@ class Row:
 def to_html(result: SweepResult) -> str:
     """Return the whole file."""
     return render(
+        "aisrv.addons.evaluate",
         "sweep.html.j2",
         result=result,
         answer=wording.answer(result),

@@ -1,7 +1,7 @@
 """A compiled graph as values: the meaning of the words of the binary.
 
-Records of fixed size declare their bit-fields here, each once; `aisrv.addons.graph.binary.words` reads and writes
-the sequence.
+Records of fixed size declare their bit-fields here, each once; `aisrv.addons.graph.binary.words` reads and
+writes the sequence.
 """
 
 import struct

@@ -75,17 +75,18 @@ def run_graph(
       aisrv graph run word.txt --model word.tflite --io 4=wav:speech.wav --io 8=gpio:word,long --json
       aisrv graph run digits.txt --model digits.tflite --io 5=raw:camera.bin:8x8:bayer --seconds 10
     """
-    from aisrv.addons.graph.options import GraphOptions, with_graph
-    from aisrv.board import Board, EngineSpec, GraphSpec
+    from aisrv.addons.graph.board import Graph
+    from aisrv.addons.graph.options import GraphOptions
+    from aisrv.board import Board, EngineSpec
     from aisrv.cli.one_line_errors import one_line_errors
 
     start_logging(verbose)
     board = Board(
         engines=(EngineSpec(kind=engine.kind),),
         spi=None,
-        graph=GraphSpec(graph, cores=engine.cores, platform=platform, paced=False),
+        parts=(Graph(path=graph, cores=engine.cores, platform=platform, paced=False),),
     )
-    board = with_graph(board, GraphOptions(ios=ios))
+    (board,) = GraphOptions(ios=ios).boards([board])
     with one_line_errors():
         model = None if engine.model is None else read_regular(engine.model)
         status = trio.run(_status_at_end, board, model, seconds)
@@ -95,17 +96,19 @@ def run_graph(
 
 
 async def _status_at_end(board: "Board", model: bytes | None, seconds: float | None) -> "GraphStatus":
+    from aisrv.addons.graph.device import DeviceGraph
     from aisrv.device.device import open_device
 
     async with open_device(board) as device:
-        assert device.graph is not None  # noqa: S101 - the board has one
+        graph = device.part(DeviceGraph)
+        assert graph is not None  # noqa: S101 - the board has one
         if model is not None:
             await device.load_model(model)
         with trio.move_on_after(float("inf") if seconds is None else seconds):
-            await device.graph.wait_at_rest()
-        status = device.graph.status()
-        assert status is not None  # noqa: S101 - its task runs
-        return status
+            await graph.wait_at_rest()
+        shown = graph.status()
+        assert shown is not None  # noqa: S101 - its task runs
+        return shown
 
 
 def _values(status: "GraphStatus") -> dict[str, Any]:

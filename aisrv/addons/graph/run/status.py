@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import Final
+from typing import Final, Self
 
 from aisrv.addons.graph.binary.model import Arc
 from aisrv.addons.graph.nodes.inference import Inference
@@ -94,47 +94,49 @@ class GraphStatus:
     standstill: tuple[str, ...] = ()
     """Reasons for a standstill though inputs have more to give; empty while it runs."""
 
+    @classmethod
+    def of(cls, live: LiveGraph, pins: Iterable[Pin] = ()) -> Self:
+        """Return the state of a graph now."""
+        first = live.interpreters[0]
+        return cls(
+            live.waits_for,
+            sum(each.runs for each in live.interpreters),
+            sum(each.visits for each in live.interpreters),
+            tuple(
+                ArcStatus(
+                    arc.number,
+                    arc.filled,
+                    arc.size,
+                    arc.bytes_written,
+                    arc.errors.overflows,
+                    arc.errors.underflows,
+                )
+                for arc in first.state.arcs
+                if arc is not None
+            ),
+            tuple(_nodes(live)),
+            tuple(IoStatus(port.hwid, port.moved, port.ongoing) for port in first.state.ports),
+            tuple((pin.name, pin.level) for pin in pins),
+            _scripts(live),
+            tuple(_registers(first.state)),
+            standstill(live),
+        )
 
-def graph_status(live: LiveGraph, pins: Iterable[Pin] = ()) -> GraphStatus:
+
+def _nodes(live: LiveGraph) -> Iterator[NodeStatus]:
     first = live.interpreters[0]
-    arcs = (arc for arc in first.state.arcs if arc is not None)
-    nodes = []
     for place, entry in enumerate(first.entries):
         counts = [each.entries[place].counts for each in live.interpreters]
         node = entry.node
-        nodes.append(
-            NodeStatus(
-                entry.title,
-                sum(each.calls for each in counts),
-                sum(each.consumed for each in counts),
-                sum(each.produced for each in counts),
-                sum(each.errors for each in counts) + (node.errors if isinstance(node, Inference) else 0),
-                node.inferences if isinstance(node, Inference) else None,
-                _top(node.last_output) if isinstance(node, Inference) else (),
-            )
+        yield NodeStatus(
+            entry.title,
+            sum(each.calls for each in counts),
+            sum(each.consumed for each in counts),
+            sum(each.produced for each in counts),
+            sum(each.errors for each in counts) + (node.errors if isinstance(node, Inference) else 0),
+            node.inferences if isinstance(node, Inference) else None,
+            _top(node.last_output) if isinstance(node, Inference) else (),
         )
-    return GraphStatus(
-        live.waits_for,
-        sum(each.runs for each in live.interpreters),
-        sum(each.visits for each in live.interpreters),
-        tuple(
-            ArcStatus(
-                arc.number,
-                arc.filled,
-                arc.size,
-                arc.bytes_written,
-                arc.errors.overflows,
-                arc.errors.underflows,
-            )
-            for arc in arcs
-        ),
-        tuple(nodes),
-        tuple(IoStatus(port.hwid, port.moved, port.ongoing) for port in first.state.ports),
-        tuple((pin.name, pin.level) for pin in pins),
-        _scripts(live),
-        tuple(_registers(first.state)),
-        standstill(live),
-    )
 
 
 def _scripts(live: LiveGraph) -> ScriptStatus | None:

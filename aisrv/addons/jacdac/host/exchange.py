@@ -9,7 +9,6 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from aisrv.addons.jacdac.host.transport import JacdacTransport
 from aisrv.addons.jacdac.wire.service_tables import MODEL_RUNNER
 from aisrv.model.values import TensorType
 from aisrv.protocol.commands import TICKS_PER_SECOND, Command, Status, command_name
@@ -33,10 +32,10 @@ class JacdacExchange:
     as_float32: Final[bool] = True
     """See `Wire`."""
 
-    def __init__(self, transport: JacdacTransport, engine: int, timeout: float | None) -> None:
+    def __init__(self, runner: "ModelRunnerClient", timeout: float | None) -> None:
         """Use an engine's Model Runner; `timeout` is in seconds for each load and each inference."""
         self.timeout = timeout
-        self._runner: Final[ModelRunnerClient] = transport.runner(engine)
+        self._runner: Final = runner
         self._input: bytes | None = None
         self._output: bytes | None = None
         self._gets: Mapping[Command, Callable[[], bytes]] = {

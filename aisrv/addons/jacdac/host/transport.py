@@ -9,10 +9,23 @@ from host_tools.transports.transport import DeviceInfo
 
 if TYPE_CHECKING:
     from aisrv.addons.jacdac.host.bus_client import BusClient
+    from aisrv.addons.jacdac.host.exchange import JacdacExchange
     from aisrv.addons.jacdac.host.model_runner import ModelRunnerClient
     from aisrv.addons.jacdac.wire.packing import Value
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:8082"
+
+OF_A_DEVICE: Final = ("device_description", "firmware_version")
+OF_A_MODEL_RUNNER: Final = (
+    "model_size",
+    "input_shape",
+    "output_shape",
+    "allocated_arena_size",
+    "last_run_time",
+    "auto_invoke_every",
+    "last_error",
+)
+"""The registers that `info` shows of a device on a Jacdac bus."""
 
 _DEVICE: Final = re.compile(r"[0-9a-fA-F]{16}\Z")
 
@@ -42,6 +55,12 @@ class JacdacTransport:
                 f"no engine {engine}: device {self.device:016x} has {len(indexes)} Model Runners"
             )
         return ModelRunnerClient(self.bus, self.device, indexes[engine])
+
+    def wire(self, engine: int, timeout: float | None) -> "JacdacExchange":
+        """Return the way of commands to the Model Runner of an engine."""
+        from aisrv.addons.jacdac.host.exchange import JacdacExchange
+
+        return JacdacExchange(self.runner(engine), timeout)
 
     def describe(self, name: str) -> "Value":
         """Return the value of a register of the control service."""
@@ -99,3 +118,19 @@ def _parse(spec: str) -> tuple[str, int | None]:
     if slash and not _DEVICE.match(device):
         raise BadAddressError(f"jacdac:{spec}: {device!r} is not a device id of 16 hexadecimal digits")
     return address or DEFAULT_ADDRESS, int(device, 16) if slash else None
+
+
+def describe_jacdac(spec: str, engine: int) -> dict[str, object]:
+    """Return what the control service and a Model Runner say of themselves."""
+    transport = open_jacdac(spec)
+    try:
+        runner = transport.runner(engine)
+        return {
+            "device": f"{transport.device:016x}",
+            "engine": engine,
+            "engines": len(transport.engines),
+            **{name: transport.describe(name) for name in OF_A_DEVICE},
+            **{name: runner.read(name) for name in OF_A_MODEL_RUNNER},
+        }
+    finally:
+        transport.close()

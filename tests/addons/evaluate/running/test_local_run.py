@@ -135,7 +135,8 @@ def test_pictures_that_kill_hang_refuse_or_are_none_fail_alone(
     (tmp_path / "sitecustomize.py").write_text(
         "import os, sys\n"
         "if 'aisrv.addons.evaluate.running.reader_process' in sys.orig_argv:\n"
-        "    import aisrv.addons.evaluate.inputs.pictures as pictures, aisrv.addons.evaluate.inputs.preparation as made\n"
+        "    import aisrv.addons.evaluate.inputs.pictures as pictures\n"
+        "    import aisrv.addons.evaluate.inputs.preparation as made\n"
         "    real = pictures.decoded\n"
         "    def deadly(data, *more):\n"
         "        return os.kill(os.getpid(), 9) if data == b'deadly' else real(data, *more)\n"

@@ -149,7 +149,7 @@ def test_verbose_shows_the_log_of_the_graph() -> None:
     Path("in.raw").write_bytes(bytes(640))
     Path("graph.txt").write_text(with_script("callsys 15"))
     _, _, errors = run("graph.txt", "--io", "4=file:in.raw", "--io", "6=file:out.raw", "-v")
-    assert "aisrv.addons.graph: the script node of arc 2, word 0" in errors
+    assert "aisrv.graph: the script node of arc 2, word 0" in errors
 
 
 def test_camera_to_engine_in_json() -> None:

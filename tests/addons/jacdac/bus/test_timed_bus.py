@@ -1,16 +1,17 @@
 """A Jacdac bus in device time: frames take the wire, one at a time, and the device's task has its turns."""
 
-from dataclasses import replace
 from random import Random
 from unittest.mock import patch
 
 import trio
 
 from aisrv import digits
+from aisrv.addons.jacdac.board import Jacdac
 from aisrv.addons.jacdac.bus.bus import QUEUE_FRAMES
 from aisrv.addons.jacdac.bus.timed_bus import TimedJacdacBus
+from aisrv.addons.jacdac.device import bus_of
 from aisrv.addons.jacdac.wire.frame import ServicePacket, command_frame
-from aisrv.board import Board, JacdacSpec
+from aisrv.board import Board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from aisrv.xcore.node import open_node
@@ -83,11 +84,10 @@ def device_run(seed: int) -> tuple[list[object], set[str]]:
 
     async def main() -> tuple[list[object], set[str]]:
         notes: list[object] = []
-        board = replace(Board(), jacdac=JacdacSpec())
+        board = Board(parts=(Jacdac(),))
         async with open_device(board, runner=inline, device_time=True) as device:
-            assert device.jacdac is not None
             watch = Scheduled()
-            client = BusClient(device.jacdac.join("client"))
+            client = BusClient(bus_of(device).join("client"))
             await trio.sleep(1)
             trio.lowlevel.add_instrument(watch)
             notes.append(await client.upload(RUNNER, digits.model_bytes()))

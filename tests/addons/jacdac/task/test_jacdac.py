@@ -9,9 +9,10 @@ import pytest
 import trio
 
 from aisrv import digits
+from aisrv.addons.jacdac.board import Jacdac
 from aisrv.addons.jacdac.bus.bus import QUEUE_FRAMES
 from aisrv.addons.jacdac.wire.frame import ServicePacket, report_frame
-from aisrv.board import KIB, Board, EngineSpec, FlashSpec, JacdacSpec
+from aisrv.board import KIB, Board, EngineSpec, FlashSpec
 from aisrv.board.catalog import BOARDS
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
@@ -22,10 +23,10 @@ from tests.support.jacdac_core import floats
 MODEL = digits.model_bytes()
 IMAGES = [image for image, _ in digits.test_images()[:4]]
 RUNNER = 2
-ON_FLASH = replace(BOARDS["with-flash"], jacdac=JacdacSpec())
+ON_FLASH = replace(BOARDS["with-flash"], parts=(Jacdac(),))
 TWO = Board(
     engines=(EngineSpec(tile=0, arena_bytes=200 * KIB), EngineSpec(tile=1)),
-    jacdac=JacdacSpec(protocol_test=True),
+    parts=(Jacdac(protocol_test=True),),
 )
 
 

@@ -1,0 +1,96 @@
+"""Add-ons: features that the core knows by name alone, and loads when a board, an option or a command asks.
+
+Each names itself once, in the module `addon` of its folder: `ADD_ON`. Those of the product are listed here.
+Packages of others name theirs in the entry-point group `aisrv.addons`, which is read where ours do not have
+what is asked for, and for lists.
+"""
+
+import glob
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+NAMES: Final = ("evaluate", "graph", "jacdac")
+"""The add-ons of the product, in the order of lists."""
+GROUP: Final = "aisrv.addons"
+"""Entry points of those of other packages."""
+
+
+class Scheme(NamedTuple):
+    """A way to devices, by addresses `NAME:spec`."""
+
+    form: str
+    """What its addresses look like."""
+    module: str
+    """Has two functions of the part of an address behind the colon, `open_NAME` and `list_NAME`."""
+    as_float32: bool = False
+    """Whether tensors travel as float32, whatever the model has."""
+    describes_itself: bool = False
+    """Whether the module has `describe_NAME`, for devices that do not take the AI server's questions."""
+
+
+class AddOn(NamedTuple):
+    """What an add-on brings; places are `module:name`."""
+
+    tables: Mapping[str, str] = {}
+    """Tables of board files: a subclass of `aisrv.board.Part` for each."""
+    commands: Mapping[str, tuple[str, str]] = {}
+    """Subcommands of `aisrv`, each with its line in the help."""
+    host_commands: Mapping[str, str] = {}
+    """Subcommands of `aisrv-host`."""
+    schemes: Mapping[str, Scheme] = {}
+    """Addresses of devices."""
+    run_options: Mapping[str, str] = {}
+    """Options of `aisrv run` by the title of their group: a subclass of `AddedOptions` for each."""
+    fixtures: str = ""
+    """Module with fixtures for tests."""
+
+
+def load(place: str) -> Any:  # noqa: ANN401 - whatever is there
+    """Import what a place names."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+@cache
+def ours() -> tuple[AddOn, ...]:
+    """Return the add-ons of the product; nothing of one is loaded but its names."""
+    return tuple(load(f"{__name__.partition('.')[0]}.addons.{name}.addon:ADD_ON") for name in NAMES)
+
+
+@cache
+def others() -> tuple[AddOn, ...]:
+    """Return the add-ons of other packages that are installed."""
+    if not any(map(_has_add_ons, sys.path)):
+        return ()
+    from importlib.metadata import entry_points  # which takes longer than `aisrv --help`
+
+    return tuple(point.load() for point in entry_points(group=GROUP))
+
+
+def _has_add_ons(folder: str) -> bool:
+    """Check whether a folder of packages has one with an entry point of the group."""
+    for path in glob.glob("*.dist-info/entry_points.txt", root_dir=folder or "."):  # noqa: PTH207 - pathlib takes as long again
+        with open(os.path.join(folder, path), "rb") as file:  # noqa: PTH118, PTH123
+            if GROUP.encode() in file.read():
+                return True
+    return False
+
+
+def offered(kind: str) -> dict[str, Any]:
+    """Return all that the product's add-ons bring of a kind, a field of `AddOn`, by name."""
+    return dict(_all_of(kind, ours()))
+
+
+def offer(kind: str, name: str) -> Any:  # noqa: ANN401 - a place, or one with its help
+    """Return what an add-on brings of a kind under a name; None where none does."""
+    found = offered(kind).get(name)
+    return dict(_all_of(kind, others())).get(name) if found is None else found
+
+
+def _all_of(kind: str, add_ons: tuple[AddOn, ...]) -> Iterator[tuple[str, Any]]:
+    for add_on in add_ons:
+        yield from getattr(add_on, kind).items()

@@ -63,7 +63,7 @@ arm: $(VENV)/.ready-test
 
 # The page in Chromium; `make test` leaves out tests/browser, a few minutes.
 test-web: compiled
-	AISRV_LONG=1 $(PYTEST) --quiet tests/browser tests/web tests/monitor/web tests/host_tools/web \
+	AISRV_LONG=1 $(PYTEST) --quiet tests/browser tests/addons/web tests/addons/web/device tests/addons/web/host \
 		tests/integration/test_web_page.py tests/integration/test_web_page_of_a_host.py \
 		tests/integration/test_web_accessibility.py
 
@@ -104,7 +104,7 @@ $(VENV)/bin/python:
 	@python=$$(.ci/find-python $(PYTHON)) && set -x && "$$python" -m venv $(VENV)
 
 # What an installation compiles is part of it.
-BUILD := pyproject.toml setup.py $(shell find aisrv/kernels/backends/native -name "*.[ch]")
+BUILD := pyproject.toml setup.py $(shell find aisrv/addons/kernels/backends/native -name "*.[ch]")
 
 $(VENV)/.ready: $(VENV)/bin/python $(BUILD)
 	$(PIP) -e .
@@ -123,4 +123,4 @@ pictures: $(VENV)/.ready-docs
 	$(BIN)/python -m docs.generate.pictures
 
 clean:
-	rm -rf $(VENV) build *.egg-info aisrv/kernels/backends/native/*.so .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build *.egg-info aisrv/addons/kernels/backends/native/*.so .mypy_cache .ruff_cache .hypothesis

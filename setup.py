@@ -12,12 +12,12 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError, CompileError
 
-FOLDER = "aisrv/kernels/backends/native"
+FOLDER = "aisrv/addons/kernels/backends/native"
 FILES = sorted(path.as_posix() for path in Path(FOLDER).rglob("*.[ch]"))
 """The one that is compiled, and those that it includes."""
 
 NATIVE_KERNELS = Extension(
-    "aisrv.kernels.backends.native._kernels",
+    "aisrv.addons.kernels.backends.native._kernels",
     sources=[f"{FOLDER}/kernels.c"],
     depends=FILES,
     # By this the package sees that the library is of another state of the source than it is.

@@ -26,7 +26,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.kernels.backends.numpy.backend import NumpyBackend
+from aisrv.addons.kernels.backends.numpy.backend import NumpyBackend
 from benchmarks import kernels
 from benchmarks.rows import Row
 
@@ -48,8 +48,8 @@ import numpy as np
 engine, model, data, runs, outputs = sys.argv[1:]
 data = np.load(data)
 if engine == "ours":
-    from aisrv.kernels.backends.native.backend import native_backend
-    from aisrv.kernels.network.load import load_network
+    from aisrv.addons.kernels.backends.native.backend import native_backend
+    from aisrv.addons.kernels.network.load import load_network
     network = load_network(open(model, "rb").read(), native_backend())
     for _ in range(int(runs)):
         network.invoke()

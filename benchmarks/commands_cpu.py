@@ -21,7 +21,7 @@ from benchmarks.device import interpreter_of, running_device
 from benchmarks.echo import echo, one_core
 from benchmarks.rows import Row
 from host_tools.client import AiServer
-from tests.support import networks
+from tests.support.models import networks
 
 ROUNDS: Final = 25
 TRIPS: Final = 200

@@ -33,14 +33,14 @@ PLAIN: Final = "plain"
 _WORKER: Final = """
 import json, sys, time, zlib
 import numpy as np
-from aisrv.kernels.backends.fallback import Fallback
-from aisrv.kernels.backends.native.backend import NativeBackend
-from aisrv.kernels.backends.native.library import Variant, load
-from aisrv.kernels.backends.numpy.backend import NumpyBackend
+from aisrv.addons.kernels.backends.fallback import Fallback
+from aisrv.addons.kernels.backends.native.backend import NativeBackend
+from aisrv.addons.kernels.backends.native.library import Variant, load
+from aisrv.addons.kernels.backends.numpy.backend import NumpyBackend
 try:
-    from aisrv.kernels.network.load import load_network
+    from aisrv.addons.kernels.network.load import load_network
 except ModuleNotFoundError:  # as earlier commits name it
-    from aisrv.kernels.graph.load import load_graph as load_network
+    from aisrv.addons.kernels.graph.load import load_graph as load_network
 networks = {}
 print(json.dumps([each.value for each in load().variants]), flush=True)
 for line in sys.stdin:
@@ -108,7 +108,7 @@ def compiled(folder: Path, compiler: str) -> Path:
         env=os.environ | {"CC": compiler},
         check=True,
     )
-    if not list(folder.glob("aisrv/kernels/backends/native/_kernels*.so")):
+    if not list(folder.glob("aisrv/addons/kernels/backends/native/_kernels*.so")):
         raise SystemExit(f"{compiler} made no library")
     return folder
 
@@ -116,7 +116,7 @@ def compiled(folder: Path, compiler: str) -> Path:
 def networks(folder: Path) -> dict[str, Path]:
     """Files of the networks that are measured."""
     from benchmarks import kernels
-    from tests.support import mlperf_tiny
+    from tests.support.peers import mlperf_tiny
 
     wanted = (*mlperf_tiny.NAMES, *kernels.LARGE)
     found = {name: folder / f"{number}.tflite" for number, name in enumerate(wanted)}

@@ -29,7 +29,7 @@ from aisrv.values.private_directory import private_socket
 from benchmarks.echo import echo, echo_task, echo_thread, one_core
 from benchmarks.rows import Row
 from host_tools.client import AiServer
-from tests.support import networks
+from tests.support.models import networks
 
 BUSID: Final = "1-1"
 BIG: Final = 4 << 20

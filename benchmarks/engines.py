@@ -24,7 +24,7 @@ from aisrv.inference.process.worker_pool import open_worker_pool
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
 from benchmarks.rows import Row
-from tests.support import networks
+from tests.support.models import networks
 
 ARENA: Final = 448 << 10
 LOADS: Final = 11

@@ -31,7 +31,7 @@ from aisrv.protocol.engine_kind import EngineKind
 from benchmarks.models_of_others import at_hand
 from benchmarks.rows import Row
 from host_tools.client import AiServer
-from tests.support import mlperf_tiny
+from tests.support.peers import mlperf_tiny
 
 PAIRS: Final = int(os.environ.get("AISRV_PAIRS", "15"))
 TURN_SECONDS: Final = 0.06

@@ -10,12 +10,12 @@ from time import perf_counter
 import trio
 from trio.testing import MockClock
 
-from aisrv.firmware.c_tile import CTile
-from aisrv.firmware.compiler import Program, Unit, build
-from aisrv.firmware.tile_process import TileProcess
-from aisrv.firmware.whole_program import on_one_processor
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word, chan_out_word
+from aisrv.addons.firmware.c_tile import CTile
+from aisrv.addons.firmware.compiler import Program, Unit, build
+from aisrv.addons.firmware.tile_process import TileProcess
+from aisrv.addons.firmware.whole_program import on_one_processor
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import open_node
 from benchmarks.rows import Row
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from tflite_micro.python.tflite_micro import runtime
 
 from aisrv import digits
-from aisrv.kernels.network.load import load_network
-from aisrv.kernels.network.network import Network
+from aisrv.addons.kernels.network.load import load_network
+from aisrv.addons.kernels.network.network import Network
 from aisrv.model.reader import read_model
 from benchmarks.kernels import BACKENDS, XNNPACK, Run, medians, xnnpack
 from benchmarks.operators import float32_models

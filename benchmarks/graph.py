@@ -24,7 +24,7 @@ from aisrv.board import Board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from benchmarks.rows import Row
-from tests.support.graphs import Sink, Source, chain, digit_graph, form, write_words
+from tests.support.models.graphs import Sink, Source, chain, digit_graph, form, write_words
 
 REPEATS: Final = 5
 SAMPLES: Final = 320

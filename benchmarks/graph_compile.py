@@ -12,7 +12,7 @@ from typing import Final
 from aisrv.addons.graph.binary.words import read_words
 from aisrv.addons.graph.compiler.compile import compile_text
 from benchmarks.rows import Row
-from tests.support.hostile_graphs import computer
+from tests.support.models.hostile_graphs import computer
 
 SIZES: Final = (10, 100, 1000)
 RUNS: Final = 5

@@ -18,12 +18,12 @@ import trio
 import trio.testing
 from tflite import BuiltinOperator, TensorType
 
+from aisrv.addons.kernels.backends.registry import find_backend
+from aisrv.addons.kernels.network.load import load_network
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board, EngineSpec
 from aisrv.device.device import open_device, open_devices
 from aisrv.inference.process.inline import inline
-from aisrv.kernels.backends.registry import find_backend
-from aisrv.kernels.network.load import load_network
 from aisrv.model.arena_plan import plan_arena
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
@@ -31,9 +31,9 @@ from aisrv.model.writer import Network, NetworkOperator
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import EngineKind
 from benchmarks.rows import Row
-from tests.support import networks
-from tests.support.arena_models import lives
-from tests.support.usbip_host import UsbipHost, submit_in, submit_out
+from tests.support.models import networks
+from tests.support.models.arena_models import lives
+from tests.support.peers.usbip_host import UsbipHost, submit_in, submit_out
 
 ROUNDS: Final = 3
 DECADES: Final = (1, 10, 100, 1000)

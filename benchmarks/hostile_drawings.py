@@ -10,10 +10,10 @@ import argparse
 import time
 from collections import Counter
 
-from aisrv.analysis.model_view import view_model
+from aisrv.addons.predict.model_view import view_model
 from aisrv.model import ModelFileError
-from tests.support.drawn_models import check_drawing, check_texts
-from tests.support.hostile_models import case
+from tests.support.models.hostile_models import case
+from tests.support.oracles.drawn_models import check_drawing, check_texts
 
 
 def main() -> None:

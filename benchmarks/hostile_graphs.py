@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from tests.support.hostile_graphs import computer, try_manifest, try_text, try_words
+from tests.support.models.hostile_graphs import computer, try_manifest, try_text, try_words
 
 CASES: Final = 100_000
 PROGRESS: Final = 5000

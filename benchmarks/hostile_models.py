@@ -22,9 +22,8 @@ from aisrv import digits
 from aisrv.device.device import open_device
 from aisrv.inference.process.isolation import Limits
 from benchmarks.rows import Row
-from tests.support.engines import INSTALLED, PACKAGES, isolated_as
-from tests.support.hostile_models import Case, case
-from tests.support.hostile_trial import (
+from tests.support.benches.engines import INSTALLED, PACKAGES, isolated_as
+from tests.support.benches.hostile_trial import (
     LIMITS,
     Outcome,
     check_alive,
@@ -32,6 +31,7 @@ from tests.support.hostile_trial import (
     resident_bytes,
     try_model,
 )
+from tests.support.models.hostile_models import Case, case
 
 CASES: Final = 1020
 ALIVE_EVERY: Final = 50

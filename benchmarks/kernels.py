@@ -32,19 +32,20 @@ import tflite
 from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
-from aisrv.kernels.backend import KernelBackend
-from aisrv.kernels.backends.fallback import Fallback
-from aisrv.kernels.backends.native.backend import NativeBackend
-from aisrv.kernels.backends.native.library import NativeError, Variant, load
-from aisrv.kernels.backends.numpy.backend import NumpyBackend
-from aisrv.kernels.network.load import load_network
-from aisrv.kernels.network.network import Network as LoadedNetwork
+from aisrv.addons.kernels.backend import KernelBackend
+from aisrv.addons.kernels.backends.fallback import Fallback
+from aisrv.addons.kernels.backends.native.backend import NativeBackend
+from aisrv.addons.kernels.backends.native.library import NativeError, Variant, load
+from aisrv.addons.kernels.backends.numpy.backend import NumpyBackend
+from aisrv.addons.kernels.network.load import load_network
+from aisrv.addons.kernels.network.network import Network as LoadedNetwork
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from benchmarks import mobilenets
 from benchmarks.models_of_others import at_hand
 from benchmarks.rows import Row
-from tests.support import mlperf_tiny, networks, tflite_micro_models
+from tests.support.models import networks
+from tests.support.peers import mlperf_tiny, tflite_micro_models
 
 ROUNDS: Final = 15
 ROUND_SECONDS: Final = 0.03

@@ -19,8 +19,8 @@ from aisrv.inference.process.isolation import Limits
 from aisrv.inference.process.worker_pool import open_worker_pool
 from aisrv.protocol.engine_kind import EngineKind
 from benchmarks.rows import Row
-from tests.support import networks
-from tests.support.endless import endless_network
+from tests.support.models import networks
+from tests.support.models.endless import endless_network
 
 LOADS: Final = 1000
 KINDS: Final = (EngineKind("tflite"), EngineKind("tflm"))

@@ -7,7 +7,7 @@ import pytest
 
 
 def at_hand(source: ModuleType, *names: str) -> dict[str, bytes]:
-    """Return the models of a module such as `tests.support.mlperf_tiny` that are there, by name.
+    """Return the models of a module such as `tests.support.peers.mlperf_tiny` that are there, by name.
 
     A line on standard error names each other one, where it was looked for, and the variable with its folder.
     """

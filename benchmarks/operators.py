@@ -21,15 +21,15 @@ from tflite import BuiltinOperator as B
 from tflite import Padding, TensorType
 from tflite_micro.python.tflite_micro import runtime
 
-from aisrv.kernels.backends.registry import default_backend, find_backend
-from aisrv.kernels.network.load import load_network
+from aisrv.addons.kernels.backends.registry import default_backend, find_backend
+from aisrv.addons.kernels.network.load import load_network
 from aisrv.model.dtypes import DTYPES
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from benchmarks.rows import Row
-from tests.support.convolution_models import transposed
-from tests.support.models import constant, single, tensor
-from tests.support.recurrent_models import lstm, svdf
+from tests.support.models.convolution_models import transposed
+from tests.support.models.one_operator import constant, single, tensor
+from tests.support.models.recurrent_models import lstm, svdf
 
 ROUNDS: Final = 5
 ROUND_SECONDS: Final = 0.03

@@ -10,12 +10,12 @@ from typing import Final
 import trio
 import trio.testing
 
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word, chan_out_word
-from aisrv.xcore.clock_edges import ClockEdges
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
-from aisrv.xcore.port import Port
-from aisrv.xcore.wire import Wire
+from aisrv.xcore.ports.clock_edges import ClockEdges
+from aisrv.xcore.ports.port import Port
+from aisrv.xcore.ports.wire import Wire
 from benchmarks.rows import Row
 
 REPEATS: Final = 5

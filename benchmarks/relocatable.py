@@ -21,17 +21,17 @@ from typing import Final
 import numpy as np
 
 from aisrv import digits
-from aisrv.image_builder.build import build_image, static_sizes
-from aisrv.image_builder.report import flash
-from aisrv.kernels.backends.registry import find_backend
-from aisrv.kernels.network.load import load_network
+from aisrv.addons.kernels.backends.registry import find_backend
+from aisrv.addons.kernels.images.build import build_image, static_sizes
+from aisrv.addons.kernels.images.report import flash
+from aisrv.addons.kernels.network.load import load_network
+from aisrv.addons.kernels.relocatable.memory import FLASH_BASE
+from aisrv.addons.kernels.relocatable.runtime import Handle, LoadMode, Runtime
 from aisrv.model.relocatable.container import Image
 from aisrv.model.relocatable.network import Network
-from aisrv.relocatable.memory import FLASH_BASE
-from aisrv.relocatable.runtime import Handle, LoadMode, Runtime
 from benchmarks.models_of_others import at_hand
 from benchmarks.rows import Row
-from tests.support import mlperf_tiny
+from tests.support.peers import mlperf_tiny
 
 ROUNDS: Final = 15
 

@@ -53,7 +53,7 @@ for bus in buses.values():
     bus.close()
 
 from host_tools.client import AiServer
-from tests.support import networks
+from tests.support.models import networks
 model = networks.big_network(big)
 with AiServer.open("spi:0.0") as server:
     start = time.perf_counter()
@@ -87,7 +87,7 @@ async def _in_process(buses: Mapping[str, SpiBus]) -> dict[str, float]:
                     await bus.transfer(message)
                     seconds[f"{name}, {label}"].append(time.perf_counter() - start)
     answer = {name: statistics.median(each) for name, each in seconds.items()}
-    from tests.support import networks
+    from tests.support.models import networks
 
     model = networks.big_network(BIG)
     bus = buses["device"]

@@ -10,8 +10,8 @@ from typing import Final
 
 import trio
 
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word, chan_out_word
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.select import select
 from aisrv.xcore.tokens import Control

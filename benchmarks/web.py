@@ -23,21 +23,21 @@ from typing import Final, TypeVar
 import trio
 
 from aisrv import digits
+from aisrv.addons.web.cpu_time import CpuTime
+from aisrv.addons.web.device.bench import Bench, open_benches
+from aisrv.addons.web.device.controls import Controls, Target
+from aisrv.addons.web.device.device_view import DeviceView
+from aisrv.addons.web.hub import GRID, Hub
+from aisrv.addons.web.server import PageServer
 from aisrv.attach.inprocess import InProcessHost
 from aisrv.board import Board, EngineSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
-from aisrv.monitor.web.bench import Bench, open_benches
-from aisrv.monitor.web.controls import Controls, Target
-from aisrv.monitor.web.device_view import DeviceView
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import EngineKind
-from aisrv.web.cpu_time import CpuTime
-from aisrv.web.hub import GRID, Hub
-from aisrv.web.server import PageServer
 from benchmarks.models_of_others import at_hand
 from benchmarks.rows import Row
-from tests.support import mlperf_tiny
+from tests.support.peers import mlperf_tiny
 
 PAIRS: Final = int(os.environ.get("AISRV_PAIRS", "30"))
 PHASE_SECONDS: Final = 0.4

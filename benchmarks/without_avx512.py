@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from aisrv.kernels.backends.native.library import Variant
+from aisrv.addons.kernels.backends.native.library import Variant
 from benchmarks import kernels
 from benchmarks.rows import Row
 

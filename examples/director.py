@@ -20,7 +20,7 @@ from aisrv.inference.engine import Runners
 from aisrv.inference.process.isolation import isolated
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from phy.local import (
     aisrv_local_get_output_tensor,
     aisrv_local_load_model,

@@ -7,8 +7,8 @@ Run them with `aisrv run --board examples/director.toml`. The networks and the s
 from director import ENOUGH, PLACES, SIDE, WIDTH, cut_out, detect, detector_network, frames, read
 
 from aisrv import digits
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_buf_byte, chan_in_word, chan_out_buf_byte, chan_out_word
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_buf_byte, chan_in_word, chan_out_buf_byte, chan_out_word
 from phy.local import aisrv_local_load_model
 
 

@@ -17,10 +17,10 @@ What takes the request is not a verb but steps, for `ChanEnd.perform` under the 
 
 from typing import NoReturn
 
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.verb import Steps, verb
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.traps import Trap, TrapKind
-from aisrv.xcore.verb import Steps, verb
 from flash_server.protocol import PIECE_BYTES, FlashFailure, FlashReadError, FlashRequest, failure_text
 
 # The request.

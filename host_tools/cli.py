@@ -17,6 +17,7 @@ from typing import Final
 
 import click
 
+from aisrv.addons.web.host.command import web
 from aisrv.protocol.commands import ProtocolError
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.json_errors import JsonGroup, json_wanted
@@ -32,7 +33,6 @@ from host_tools.commands.raw import raw, reset
 from host_tools.commands.sensor import acquire, frame, i2c, stream
 from host_tools.commands.settings import HostSettings
 from host_tools.commands.tensors import read, write
-from host_tools.commands.web import web
 from host_tools.errors import (
     BadAddressError,
     CommandError,

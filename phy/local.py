@@ -27,7 +27,7 @@ from aisrv.protocol.commands import (
     Status,
 )
 from aisrv.protocol.engine_channel import get_command, set_large
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
 
 Buffer = bytes | bytearray | memoryview

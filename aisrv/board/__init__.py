@@ -1,7 +1,7 @@
 """Boards: their parts as values; the plan of their tasks; and those that come with the package."""
 
+from aisrv.addons.pins.specs import PeripheralKind, PeripheralSpec, PinSpec
 from aisrv.board.board import Board, Part
-from aisrv.board.pin_specs import PeripheralKind, PeripheralSpec, PinSpec
 from aisrv.board.specs import (
     BOOT_COMMANDS,
     BOOT_MEMORIES,

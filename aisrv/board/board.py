@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Final, Self, TypeVar
 
-from aisrv.board.pin_checks import check_pins
-from aisrv.board.pin_specs import PeripheralSpec, PinSpec
+from aisrv.addons.pins.checks import check_pins
+from aisrv.addons.pins.specs import PeripheralSpec, PinSpec
 from aisrv.board.specs import (
     BOOT_COMMANDS,
     DEFAULT_SPI,

@@ -13,6 +13,8 @@ import trio
 import aisrv.inference.placement
 import aisrv.inference.process.isolation
 import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
+from aisrv.addons.web.address import PageAddress
+from aisrv.addons.web.options import WebOptions, serve_page, web_options
 from aisrv.attach.spidev.cuse import CuseError, serve_cuse
 from aisrv.attach.usbip.vhci import Attached, Vhci, VhciError, attached
 from aisrv.cli.one_line_errors import one_line_errors
@@ -22,14 +24,12 @@ from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.trace import TraceOptions, trace_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.options.web import WebOptions, serve_page, web_options
 from aisrv.cli.serving import DeviceSet, run_devices, with_traps
 from aisrv.device.device import Device
 from aisrv.listeners.start_listening import start_listening
 from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand
 from aisrv.terminal.require_linux import require_linux
-from aisrv.web.address import PageAddress
 
 FIRST_DEVID: Final = 0x10001
 """Bus 1, address 1, as USB/IP numbers devices; the kernel gives the number back with each request."""

@@ -22,7 +22,7 @@ class Backend(NamedTuple):
 
 def list_backends() -> list[Backend]:
     """Return the shipped engines and kernel backends, then the backends of other packages."""
-    from aisrv.kernels.backends.registry import SHIPPED, registered_backends
+    from aisrv.addons.kernels.backends.registry import SHIPPED, registered_backends
 
     names = [name for name in ENGINE_KINDS if name != NO_MODEL]
     names += [f"{KERNELS}:{name}" for name in SHIPPED]
@@ -32,7 +32,7 @@ def list_backends() -> list[Backend]:
 
 
 def _detail(name: str) -> str | None:
-    from aisrv.kernels.backends.registry import default_backend
+    from aisrv.addons.kernels.backends.registry import default_backend
 
     if name == KERNELS:
         return f"on {default_backend()}"
@@ -41,7 +41,7 @@ def _detail(name: str) -> str | None:
 
 def _native() -> tuple[str | None, str | None]:
     """Return why there are no native kernels, else which variant of them this processor runs."""
-    from aisrv.kernels.backends.native.library import NativeError, load
+    from aisrv.addons.kernels.backends.native.library import NativeError, load
 
     try:
         return None, load().variants[-1].value

@@ -113,8 +113,8 @@ def check_extras() -> Iterator[Finding]:
 
 def check_compiler() -> Finding:
     """Find the C compiler for tasks in C."""
-    from aisrv.firmware.compiler import find_compiler
-    from aisrv.firmware.errors import FirmwareError
+    from aisrv.addons.firmware.compiler import find_compiler
+    from aisrv.addons.firmware.errors import FirmwareError
 
     try:
         return Finding("C compiler", State.WORKS, find_compiler(), use=C_USE)
@@ -124,9 +124,9 @@ def check_compiler() -> Finding:
 
 def check_32_bits() -> Finding:
     """Compile and run a program of 32 bits."""
-    from aisrv.firmware.compiler import find_compiler
-    from aisrv.firmware.errors import FirmwareError
-    from aisrv.firmware.word_size import WordSizeError, check_32_bits
+    from aisrv.addons.firmware.compiler import find_compiler
+    from aisrv.addons.firmware.errors import FirmwareError
+    from aisrv.addons.firmware.word_size import WordSizeError, check_32_bits
 
     try:
         check_32_bits(find_compiler())
@@ -139,7 +139,7 @@ def check_32_bits() -> Finding:
 
 def check_native() -> Finding:
     """Describe the variant of the native kernels on this processor."""
-    from aisrv.kernels.backends.native.library import NativeError, load
+    from aisrv.addons.kernels.backends.native.library import NativeError, load
 
     try:
         variant = load().variants[-1]

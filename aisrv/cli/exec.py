@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import trio
 
+from aisrv.addons.web.options import WebOptions, web_options
 from aisrv.attach.preload.server import Preload, serve_preload
 from aisrv.attach.preload.trial import PreloadError
 from aisrv.board import UsbProtocol
@@ -21,7 +22,6 @@ from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.trace import TraceOptions
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.options.web import WebOptions, web_options
 from aisrv.cli.serving import DeviceSet, Listening, serve_devices, with_traps
 from aisrv.device.device import Device
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
@@ -111,7 +111,7 @@ def _reporter(*, as_json: bool) -> Callable[[Sequence[Device]], None]:
     """Return what prints the reports to standard error, which the program's output does not use."""
     from rich.console import Console
 
-    from aisrv.cli.options.time_report import print_reports
+    from aisrv.addons.predict.time_report import print_reports
 
     return partial(print_reports, console=Console(stderr=True, highlight=False), as_json=as_json)
 

@@ -37,19 +37,25 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Run a program that finds a virtual device where it looks for USB.",
     ),
     "firmware": (
-        "aisrv.cli.firmware:firmware",
+        "aisrv.addons.firmware.commands:firmware",
         "Compile and run firmware in C on the tiles of a virtual chip.",
     ),
-    "model": ("aisrv.cli.model:model", "Show what is in a model, draw its arena, compare engines on it."),
-    "profile": ("aisrv.cli.profile:profile", "Predict the time and memory of models on the device."),
+    "model": (
+        "aisrv.addons.predict.model_command:model",
+        "Show what is in a model, draw its arena, compare engines on it.",
+    ),
+    "profile": (
+        "aisrv.addons.predict.profile_command:profile",
+        "Predict the time and memory of models on the device.",
+    ),
     "replay": (
-        "aisrv.cli.replay:replay_command",
+        "aisrv.addons.captures.replay_command:replay_command",
         "Play the host's side of a USB capture to a device, and compare its answers.",
     ),
     "run": ("aisrv.cli.run:run", "Run a virtual device and serve it over USB/IP."),
     "trace": ("aisrv.cli.trace:trace", "Say what a trace of devices has in it."),
     "wireshark": (
-        "aisrv.cli.wireshark:wireshark",
+        "aisrv.addons.captures.wireshark_command:wireshark",
         "Show or install the dissector for Wireshark.",
     ),
 }
@@ -59,8 +65,8 @@ ALL: Final = dict(sorted((COMMANDS | offered("commands")).items()))
 """Those and the ones of add-ons."""
 
 FORMER_COMMANDS: Final = {
-    "diff-engines": "aisrv.cli.diff_engines:diff",
-    "plan": "aisrv.cli.plan:plan",
+    "diff-engines": "aisrv.addons.predict.diff_command:diff",
+    "plan": "aisrv.addons.predict.plan_command:plan",
 }
 """Module and function of what are subcommands of `aisrv model` now."""
 

@@ -15,6 +15,7 @@ import trio
 import aisrv.inference.placement
 import aisrv.inference.process.isolation
 import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
+from aisrv.addons.web.options import WebOptions
 from aisrv.board import Board
 from aisrv.cli.one_line_errors import one_line_errors
 from aisrv.cli.options.added import AddedOptions, added_options
@@ -25,7 +26,6 @@ from aisrv.cli.options.logging import loop_watches, start_logging
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.options.web import WebOptions
 from aisrv.cli.serving import DeviceSet, Listening, Service, serve_devices, short_pauses, with_traps
 from aisrv.listeners.stream_server import LOOPBACK
 from aisrv.protocol import usbip

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct, field
 
+from aisrv.addons.web.address import PageAddress
+from aisrv.addons.web.options import WebOptions, serve_page
 from aisrv.attach.usbip.server import BusPlace, UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.cli.options.added import AddedOptions
@@ -27,7 +29,6 @@ from aisrv.cli.options.trace import (
     tracers_of,
 )
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
-from aisrv.cli.options.web import WebOptions, serve_page
 from aisrv.device.device import Device, ModelRefused, open_devices
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
 from aisrv.listeners.failures import first_cause
@@ -36,7 +37,6 @@ from aisrv.listeners.stream_server import LOOPBACK, StreamServer
 from aisrv.protocol.commands import Command
 from aisrv.terminal.command_group import os_error_text
 from aisrv.values.regular_file import read_regular
-from aisrv.web.address import PageAddress
 from aisrv.xcore.clock import TICKS_PER_SECOND
 from aisrv.xcore.runtime import OnTrap
 from aisrv.xcore.trace import Tracer
@@ -45,7 +45,7 @@ from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
-    from aisrv.monitor.web.bench import Bench
+    from aisrv.addons.web.device.bench import Bench
     from flash_server.chip.chip import FlashChip
 
 SWITCH_SECONDS: Final = 0.0005
@@ -225,7 +225,7 @@ async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterato
         spi_buses: Sequence[SpiPort | None] = [device.spi for device in running]
         benches: Mapping[str, Bench] = {}
         if page:
-            from aisrv.monitor.web.bench import open_benches
+            from aisrv.addons.web.device.bench import open_benches
 
             names = [str(BusPlace.of(number)) for number in range(len(running))]
             by_name = dict(zip(names, running, strict=True))

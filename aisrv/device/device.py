@@ -26,7 +26,7 @@ from aisrv.listeners.failures import Failures
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_command, set_large
 from aisrv.protocol.engine_kind import EngineKind
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.deadlock_watch import DeadlockWatch
 from aisrv.xcore.node import open_node
 from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
@@ -37,8 +37,9 @@ from aisrv.xcore.traps import XcoreError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from aisrv.device.c_task import CTask
-    from aisrv.device.peripherals import Peripheral
+    from aisrv.addons.firmware.part import CTask
+    from aisrv.addons.firmware.usb_bus import FirmwareBus
+    from aisrv.addons.pins.part import Peripheral
     from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
     from aisrv.sensors.image.frame import FrameSource
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from flash_server.client.flash_channel import FlashChannel
     from flash_server.client.xip import XipWindow
     from flash_server.image.headers import Part
-    from phy.usb.firmware_bus import FirmwareBus
 
 
 logger = logging.getLogger(__name__)
@@ -265,7 +265,7 @@ def _time_of(board: Board) -> tuple[ResourceClasses, Callable[[Board, Any], Part
     if not board.device_time:
         return PLAIN, lambda _board, _runtime: PlainParts()
     from aisrv.device.timed_parts import TimedParts
-    from aisrv.xcore.timed_classes import TIMED
+    from aisrv.xcore.timed.classes import TIMED
 
     return TIMED, TimedParts
 
@@ -274,7 +274,7 @@ def _load_pins(board: Board, closing: ExitStack, recording: "Path | None") -> Ru
     """Read the files of a board's pins; return what runs what is on them. Raises BoardError."""
     if not (board.pins or board.peripherals or recording):
         return lambda _parts: nullcontext(MappingProxyType({}))
-    from aisrv.device.peripherals import BoardPins
+    from aisrv.addons.pins.part import BoardPins
 
     return BoardPins.load(board, closing, recording).running
 
@@ -289,7 +289,7 @@ def _flash_channels(ends: Sequence[ChanEnd]) -> "tuple[FlashChannel, ...]":
 
 def _firmware_bus(board: Board, factory: PartFactory, tasks: "Sequence[UserTask | CTask]") -> "FirmwareBus":
     """Make the bus of a board whose USB device is in C, and give it to that program."""
-    from aisrv.device.c_task import CTask
+    from aisrv.addons.firmware.part import CTask
 
     bus = factory.firmware_usb()
     (own,) = (task for task in tasks if isinstance(task, CTask) and task.spec.name == board.usb_task)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 
 
 class Ends:

@@ -44,7 +44,7 @@ def _missing(kind: EngineKind) -> str:
         return str(missing)
     if kind.name != KERNELS or kind.backend is None:
         return ""
-    from aisrv.kernels.backends.registry import SHIPPED, backend_names, plain_name
+    from aisrv.addons.kernels.backends.registry import SHIPPED, backend_names, plain_name
 
     backend = plain_name(kind.backend)
     if backend in SHIPPED or backend in backend_names():

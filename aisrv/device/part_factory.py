@@ -17,6 +17,7 @@ from phy.usb.bus import UsbBus
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from aisrv.addons.firmware.usb_bus import FirmwareBus
     from aisrv.board import EngineSpec, FlashSpec
     from aisrv.device.time_account import TimeAccount
     from aisrv.protocol.usb_descriptors import Descriptors
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from flash_server.chip.chip import FlashChip
     from flash_server.chip.storage import Storage
     from phy.spi.spi_buffer import SpiBuffer
-    from phy.usb.firmware_bus import FirmwareBus
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ class PlainParts(PartFactory):
         return UsbBus(descriptors)
 
     def firmware_usb(self) -> FirmwareBus:
-        from phy.usb.firmware_bus import FirmwareBus
+        from aisrv.addons.firmware.usb_bus import FirmwareBus
 
         return FirmwareBus()
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
+    from aisrv.addons.firmware.part import CTask
     from aisrv.board import Board, Part, SensorSpec, Task
-    from aisrv.device.c_task import CTask
     from aisrv.device.ends import Ends
     from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aisrv.protocol.commands import command_name
-from aisrv.xcore.timeline import Timeline
+from aisrv.xcore.timed.timeline import Timeline
 
 if TYPE_CHECKING:
     from aisrv.inference.timed_engine import TimedInferenceEngine

@@ -12,7 +12,7 @@ from aisrv.device.time_account import TimeAccount
 from aisrv.inference.timed_engine import TimedInferenceEngine
 from aisrv.inference.timings.laws import FAST_FLASH_BYTE, FLASH_SERVER_BYTE, FLASH_SERVER_LOAD
 from aisrv.values.addons import load
-from aisrv.xcore.device_costs import I2C_WRITE_TICKS, graph_pass_slots
+from aisrv.xcore.timed.device_costs import I2C_WRITE_TICKS, graph_pass_slots
 from aisrv.xcore.timed_tick_waiter import TimedTickWaiter
 from flash_server.client.cache import XCORE_AI_CACHE
 from phy.spi.timed_bus import TimedSpiBus
@@ -22,15 +22,15 @@ from phy.usb.timed_data import TimedUsbData
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from aisrv.addons.firmware.timed_usb_bus import TimedFirmwareBus
     from aisrv.board import Board, EngineSpec, FlashSpec
     from aisrv.protocol.usb_descriptors import Descriptors
     from aisrv.sensors.image.frame import FrameSource
-    from aisrv.xcore.timed_runtime import TimedRuntime
-    from aisrv.xcore.timeline import Timeline
+    from aisrv.xcore.timed.runtime import TimedRuntime
+    from aisrv.xcore.timed.timeline import Timeline
     from flash_server.chip.storage import Storage
     from flash_server.chip.timed_chip import ReadClocks, TimedChip
     from phy.spi.timed_buffer import TimedSpiBuffer
-    from phy.usb.timed_firmware_bus import TimedFirmwareBus
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class TimedParts(PartFactory):
         return bus
 
     def firmware_usb(self) -> TimedFirmwareBus:
-        from phy.usb.timed_firmware_bus import TimedFirmwareBus
+        from aisrv.addons.firmware.timed_usb_bus import TimedFirmwareBus
 
         bus = TimedFirmwareBus(self._runtime)
         self._account.wires = bus.wires

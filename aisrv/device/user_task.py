@@ -16,12 +16,12 @@ from aisrv.device.user_module import (
     import_user_module,
     last_line,
 )
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.node import Node
 from aisrv.xcore.tile import Tile
 
 if TYPE_CHECKING:
-    from aisrv.device.c_task import CTask
+    from aisrv.addons.firmware.part import CTask
 
 
 class UserTask(Struct, frozen=True):
@@ -66,7 +66,7 @@ def load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "list[UserT
     ends = [[end.name for end in plan.ends_of(tasks[number])] for number in range(len(board.tasks))]
     in_c: Mapping[int, CTask] = {}
     if any(spec.is_in_c for spec in board.tasks):
-        from aisrv.device.c_task import load_c_tasks
+        from aisrv.addons.firmware.part import load_c_tasks
 
         in_c = load_c_tasks(board, ends, closing)
     return [

@@ -11,7 +11,7 @@ from aisrv.board import Link, Plan, Task, TaskKind
 from aisrv.device.ends import Ends
 from aisrv.device.parts import DeviceParts
 from aisrv.device.tasks import TASKS
-from aisrv.xcore.channel import Channel
+from aisrv.xcore.channels.channel import Channel
 from aisrv.xcore.node import Node
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from aisrv.sensors.acquire_channel import AcquireChannel, FrameFormat, ImageRequest
-    from aisrv.xcore.array import Array
+    from aisrv.xcore.channels.array import Array
 
 LARGEST_SIDE: Final = 0xFFFF
 """Pixels: a region gives its target size in 16 bits."""

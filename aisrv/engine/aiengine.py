@@ -18,9 +18,9 @@ from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.inference.errors import InferenceError
 from aisrv.protocol.commands import AcquireMode, Command, Status, command_name, is_set
 from aisrv.protocol.engine_channel import answer_get, answer_set, receive_command, receive_set, refuse_get
-from aisrv.xcore.array import Array, ArrayAbandoned
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.listener import Call, HandedCall
+from aisrv.xcore.channels.array import Array, ArrayAbandoned
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.listener import Call, HandedCall
 from aisrv.xcore.select import Case, Event, OnCall, Selection
 from aisrv.xcore.traced import traced_command
 

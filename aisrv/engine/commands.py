@@ -24,8 +24,8 @@ from aisrv.model.values import Tensor
 from aisrv.protocol.commands import GPIO_COUNT, SERVER_ID, Command, GpioMode, GpioThreshold, Status
 from aisrv.protocol.engine_channel import RESET_VARIABLES, set_command, set_large
 from aisrv.protocol.memory_map import MemoryMap
-from aisrv.xcore.array import Array
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.array import Array
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.runtime import let_others_run
 from aisrv.xcore.tokens import WORD_BYTES
 from aisrv.xcore.traced import traced_wait

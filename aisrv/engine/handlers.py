@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from aisrv.engine.state import AIEngine
 from aisrv.protocol.commands import ENGINE_COMMANDS, Command, is_set
-from aisrv.xcore.array import Array
+from aisrv.xcore.channels.array import Array
 
 SMALL: Final = 512
 """Data bytes kept of a SET that carries a setting."""

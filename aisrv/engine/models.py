@@ -9,7 +9,7 @@ from aisrv.engine.state import INTERPRETER, AIEngine, CommandFailed
 from aisrv.inference.interpreter import ModelBytes
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.memory_map import ModelMemory
-from aisrv.xcore.array import Array
+from aisrv.xcore.channels.array import Array
 from aisrv.xcore.traced import traced_wait
 from flash_server.protocol import FAILURE_TEXTS, FlashFailure, FlashReadError
 

@@ -8,7 +8,7 @@ from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InferenceError, InvokeError, ModelError
 from aisrv.protocol.commands import STATUS_ERRORS, AcquireMode, Spec, Status, command_name
 from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED, Watcher
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.runtime import let_others_run
 from flash_server.protocol import FlashReadError
 

@@ -152,8 +152,8 @@ INTERPRETERS: Final = {
     "litert": "aisrv.inference.interpreters.tflite:LitertInterpreter",
     "tflm": "aisrv.inference.interpreters.tflm:TflmInterpreter",
     "xcore": "aisrv.inference.interpreters.xcore:XcoreInterpreter",
-    "kernels": "aisrv.inference.interpreters.kernels:KernelsInterpreter",
-    "relocatable": "aisrv.inference.interpreters.relocatable:RelocatableInterpreter",
+    "kernels": "aisrv.addons.kernels.interpreter:KernelsInterpreter",
+    "relocatable": "aisrv.addons.kernels.relocatable.interpreter:RelocatableInterpreter",
 }
 """Interpreters by kind: "module:class", imported by the process that runs one."""
 
@@ -177,7 +177,7 @@ def is_shipped(kind: EngineKind) -> bool:
     """Check whether a kind, with its backend, comes with this package."""
     if kind.backend is None:
         return kind.name in INTERPRETERS
-    from aisrv.kernels.backends.registry import SHIPPED, plain_name
+    from aisrv.addons.kernels.backends.registry import SHIPPED, plain_name
 
     return plain_name(kind.backend) in SHIPPED
 

@@ -3,8 +3,8 @@
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
+from aisrv.addons.kernels.backends.registry import plain_name
 from aisrv.inference.interpreter import MissingPackageError
-from aisrv.kernels.backends.registry import plain_name
 from aisrv.protocol.engine_kind import KERNELS, EngineKind
 
 

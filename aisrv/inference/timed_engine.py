@@ -11,8 +11,8 @@ from aisrv.inference.engine import InferenceEngine, Runner, RunnerFactory
 from aisrv.inference.interpreter import InPlaceModel, ModelBytes
 from aisrv.inference.parameters import LOADS
 from aisrv.protocol.memory_map import ModelMemory
-from aisrv.xcore.device_costs import ISSUE_SLOTS, LOAD_TICKS
-from aisrv.xcore.timeline import Timeline
+from aisrv.xcore.timed.device_costs import ISSUE_SLOTS, LOAD_TICKS
+from aisrv.xcore.timed.timeline import Timeline
 
 
 class _Fetches(NamedTuple):

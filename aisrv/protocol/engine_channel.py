@@ -25,7 +25,7 @@ from typing import Final
 import trio
 
 from aisrv.protocol.commands import Command, Status, command_name
-from aisrv.xcore.array import (
+from aisrv.xcore.channels.array import (
     Array,
     abandon_array,
     drop_array,
@@ -36,12 +36,12 @@ from aisrv.xcore.array import (
     send_array,
     send_word_and_array,
 )
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_two_words, chan_out_two_words, chan_out_word
-from aisrv.xcore.listener import Answer, Call
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_two_words, chan_out_two_words, chan_out_word
+from aisrv.xcore.channels.listener import Answer, Call
+from aisrv.xcore.channels.verb import Steps, Verb, verb, whole_verb
 from aisrv.xcore.tokens import Control, word_to_wire
 from aisrv.xcore.trace import TracedEnd, Tracer, report_array, report_normal_output, report_packet
-from aisrv.xcore.verb import Steps, Verb, verb, whole_verb
 
 AT_ONCE: Final = 1 << 18
 """Bytes that cross without letting other tasks run, where both sides are ready; a multiple of 4."""

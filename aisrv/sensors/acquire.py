@@ -26,7 +26,7 @@ from aisrv.sensors.i2c import I2cBus
 from aisrv.sensors.image.frame import FrameSource, RawFrame, SourceError
 from aisrv.sensors.image.image_path import check_region
 from aisrv.values.activity import Activity
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.select import Selection
 from aisrv.xcore.tokens import WORD_BYTES, Control
 

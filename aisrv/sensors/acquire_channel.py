@@ -18,10 +18,10 @@ from aisrv.protocol.commands import FrameRegion, RegisterWrite, Status
 from aisrv.protocol.engine_channel import MAX_ARRAY
 from aisrv.sensors.image.frame import Encoding, frame_size
 from aisrv.values.packet import U8, U32, Packet, Wire
-from aisrv.xcore.array import Array, receive_array, send_array
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word, chan_out_word
-from aisrv.xcore.verb import Steps, verb
+from aisrv.xcore.channels.array import Array, receive_array, send_array
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_word, chan_out_word
+from aisrv.xcore.channels.verb import Steps, verb
 
 FRAME: Final = 7
 """Control token: a frame that was asked for is there."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import Channel, s_chan_check_ct_end, s_chan_out_ct_end
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import Channel, s_chan_check_ct_end, s_chan_out_ct_end
 from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.tile import Tile

@@ -11,7 +11,7 @@ from typing import Any, Final
 import trio
 from msgspec import Struct
 
-from aisrv.xcore.channel import Channel
+from aisrv.xcore.channels.channel import Channel
 from aisrv.xcore.deadlock_watch import DeadlockWatch
 from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
 from aisrv.xcore.runtime import OnTrap, Runtime

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from aisrv.xcore.clock import Clock
 
 if TYPE_CHECKING:
-    from aisrv.xcore.timeline import Timeline
+    from aisrv.xcore.timed.timeline import Timeline
 
 
 class PresentClock(Clock):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.core import Core
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.runtime import Runtime
@@ -18,13 +18,13 @@ from aisrv.xcore.timer import Timer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aisrv.xcore.pins import Pins
-    from aisrv.xcore.ports import Ports
+    from aisrv.xcore.ports.of_tile import Ports
+    from aisrv.xcore.ports.pins import Pins
 
 
 def plain_ports(runtime: Runtime, tile: int, core_clock_mhz: int, pins: "Pins") -> "Ports":
     """Make the ports of a tile, which most programs have none of: so their modules wait until then."""
-    from aisrv.xcore.ports import Ports
+    from aisrv.xcore.ports.of_tile import Ports
 
     return Ports(runtime, tile, core_clock_mhz, pins)
 

@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 import trio
 from msgspec import Struct
 
+from aisrv.xcore.channels.listener import Answer, Call, Listener
 from aisrv.xcore.core import Core, check_tile, current_core
-from aisrv.xcore.listener import Answer, Call, Listener
 from aisrv.xcore.report import WokenByCores, wakers_of
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.timer import TimerAfter

@@ -4,24 +4,24 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVarTuple
 
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.routes import CHANENDS
 from aisrv.xcore.core import Core, check_tile
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.memory import TileMemory
 from aisrv.xcore.pool import Pool
 from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
-from aisrv.xcore.routes import CHANENDS
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.synchronizer import Synchronizer
 from aisrv.xcore.timer import Timer
 from aisrv.xcore.traps import Trap, TrapKind, check_size
 
 if TYPE_CHECKING:
-    from aisrv.xcore.clockblock import ClockBlock
-    from aisrv.xcore.pin import Pin
-    from aisrv.xcore.pins import Pins
-    from aisrv.xcore.port import Port
-    from aisrv.xcore.ports import Ports
+    from aisrv.xcore.ports.clockblock import ClockBlock
+    from aisrv.xcore.ports.of_tile import Ports
+    from aisrv.xcore.ports.pin import Pin
+    from aisrv.xcore.ports.pins import Pins
+    from aisrv.xcore.ports.port import Port
 
 CORES: Final = 8
 TIMERS: Final = 10
@@ -70,7 +70,7 @@ class Tile:
     @cached_property
     def pins(self) -> "Pins":
         """The tile's 64 pins, by name."""
-        from aisrv.xcore.pins import Pins  # most programs have none
+        from aisrv.xcore.ports.pins import Pins  # most programs have none
 
         return Pins(self.runtime, self.number)
 

@@ -6,11 +6,11 @@ from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_resch
 
 from aisrv.xcore.core import current_core
 from aisrv.xcore.tick_waiter import TickWaiter
-from aisrv.xcore.timed_core import TimedCore
+from aisrv.xcore.timed.core import TimedCore
 
 if TYPE_CHECKING:
-    from aisrv.xcore.timeline import Timeline
-    from aisrv.xcore.turns import Turn
+    from aisrv.xcore.timed.timeline import Timeline
+    from aisrv.xcore.timed.turns import Turn
 
 
 class TimedTickWaiter(TickWaiter):

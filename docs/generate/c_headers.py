@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from aisrv.firmware.compiler import INCLUDE
+from aisrv.addons.firmware.compiler import INCLUDE
 
 _COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _MISSING: Final = re.compile(r'^XC_MISSING\((\w+),\s*((?:"[^"]*"\s*)+)\)', re.MULTILINE)

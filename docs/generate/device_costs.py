@@ -4,7 +4,7 @@ import ast
 import inspect
 from collections.abc import Iterator
 
-from aisrv.xcore import device_costs
+from aisrv.xcore.timed import device_costs
 from docs.generate.markdown import code, plain, table
 
 ESTIMATE, DECISION = "Estimate:", "Decision."
@@ -18,7 +18,7 @@ UNITS = {
 
 
 def device_cost_table() -> str:
-    """Return the constants of `aisrv.xcore.device_costs`, each with its unit, meaning and basis."""
+    """Return the constants of `aisrv.xcore.timed.device_costs`, each with its unit, meaning and basis."""
     rows = (
         (code(name), f"{value:,} {_unit(name)}", plain(text), _basis(text))
         for name, value, text in _constants()

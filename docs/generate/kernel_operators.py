@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from aisrv.kernels.network.operators import OPERATORS
+from aisrv.addons.kernels.network.operators import OPERATORS
 
 
 def operator_table() -> str:

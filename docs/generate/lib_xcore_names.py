@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 import aisrv.xcore
-from aisrv.xcore.clockblock import ClockBlock
-from aisrv.xcore.port import Port
+from aisrv.xcore.ports.clockblock import ClockBlock
+from aisrv.xcore.ports.port import Port
 from docs.generate.c_headers import declared, headers
 from docs.generate.markdown import code, table
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from aisrv.analysis.wireshark import DISSECTOR
+from aisrv.addons.captures.wireshark import DISSECTOR
 
 DOCS: Final = Path(__file__).parents[1]
 PAGES: Final = (*sorted(DOCS.rglob("*.md")), DISSECTOR)

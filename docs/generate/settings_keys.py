@@ -9,8 +9,8 @@ from typing import Any, Final, cast
 from msgspec import NODEFAULT, inspect
 
 from aisrv.addons.evaluate.sweep.settings import SweepTables
-from aisrv.analysis.profile.model_profile import Configuration
-from aisrv.analysis.profile.suite import SuiteTables
+from aisrv.addons.predict.profile.model_profile import Configuration
+from aisrv.addons.predict.profile.suite import SuiteTables
 from aisrv.board import (
     Board,
     EngineSpec,

@@ -8,8 +8,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 from director import detector_network, frames
 
 from aisrv import digits
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_out_buf_byte, chan_out_word
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_out_buf_byte, chan_out_word
 from phy.local import aisrv_local_load_model
 
 

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from aisrv.board.toml_file import read_board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
-from aisrv.xcore.port import Port
+from aisrv.xcore.ports.port import Port
 from aisrv.xcore.tile import Tile
 
 BOARD: Final = read_board(Path(__file__).with_name("camera.toml"))

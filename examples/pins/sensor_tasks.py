@@ -9,8 +9,8 @@ from typing import Final
 from pixel_sensor import ADDRESS, CHIP_ID, ID, NEXT, PIXELS
 
 from aisrv import digits
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.port import Port
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.ports.port import Port
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.timer import Timer
 from phy.local import (

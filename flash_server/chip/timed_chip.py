@@ -9,7 +9,7 @@ from typing import Final
 
 from aisrv.xcore.clock import TICKS_PER_SECOND
 from aisrv.xcore.mutex import Mutex
-from aisrv.xcore.timed_runtime import TimedRuntime
+from aisrv.xcore.timed.runtime import TimedRuntime
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.nor import READS
 from flash_server.chip.part import FlashPart

@@ -10,10 +10,10 @@ from typing import NamedTuple, TypeVar
 
 import trio
 
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.verb import Steps
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.tokens import WORD_BYTES
-from aisrv.xcore.verb import Steps
 from flash_server import transaction
 from flash_server.boot.boot_image import REPORT_BYTES, BootReport
 from flash_server.errors import FlashError

@@ -20,7 +20,7 @@ from aisrv.model.relocatable.container import (
 )
 from aisrv.model.relocatable.errors import ImageError
 from aisrv.model.relocatable.stored import StoredHeader, merge
-from aisrv.xcore.array import own_pages
+from aisrv.xcore.channels.array import own_pages
 from flash_server.client.flash_channel import FlashChannel
 from flash_server.image.headers import IMAGE_PARTS, WEIGHTS_PARTS, Part
 from flash_server.protocol import FlashFailure, FlashReadError

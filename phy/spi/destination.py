@@ -4,7 +4,7 @@ from typing import Protocol
 
 from aisrv.protocol.commands import Status
 from aisrv.protocol.engine_channel import abandon_set, begin_set, end_set
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from phy.spi.shared_memory import SharedMemory
 
 

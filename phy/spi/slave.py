@@ -4,7 +4,7 @@ It never waits for the engine or for its buffer: a slave cannot stretch the cloc
 numbers and wire behavior", section SPI.
 """
 
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from phy.spi.bus import SpiBus
 from phy.spi.shared_memory import SharedMemory
 from phy.spi.transaction import SpiTransaction

@@ -16,7 +16,7 @@ from aisrv.protocol.engine_channel import (
     set_command,
     take_notification,
 )
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.select import Case, Event, Selection
 from aisrv.xcore.tokens import WORD_BYTES
 from phy.spi.destination import Destination, EngineSet, Nowhere

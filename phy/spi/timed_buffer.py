@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.timeline import Timeline
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.timed.timeline import Timeline
 from phy.spi.destination import Destination
 from phy.spi.shared_memory import SharedMemory
 from phy.spi.spi_buffer import SpiBuffer

@@ -13,15 +13,15 @@ from typing import Final, NamedTuple
 import trio
 from msgspec.structs import replace
 
-from aisrv.xcore.device_costs import (
+from aisrv.xcore.timed.device_costs import (
     SPI_CLOCK_HZ,
     SPI_HOLD_TICKS,
     SPI_IDLE_TICKS,
     SPI_SETUP_TICKS,
     spi_byte_ticks,
 )
-from aisrv.xcore.timed_parking import TimedParking
-from aisrv.xcore.timed_runtime import TimedRuntime
+from aisrv.xcore.timed.parking import TimedParking
+from aisrv.xcore.timed.runtime import TimedRuntime
 from aisrv.xcore.waiter import Waiter
 from phy.spi.bus import LARGEST_MESSAGE, SpiBus, SpiError, SpiTransfer
 from phy.spi.transaction import FIRST_DATA

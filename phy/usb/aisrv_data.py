@@ -15,7 +15,7 @@ from aisrv.protocol.engine_channel import (
     receive_piece,
     set_command,
 )
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from phy.usb.data_task import BURST, DataTask
 from phy.usb.xud import Packets, UsbReset
 

@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from aisrv.protocol.commands import PACKET_SIZE
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from phy.usb.xud import InEndpoint, OutEndpoint, UsbReset
 
 BURST: Final = 128 * PACKET_SIZE

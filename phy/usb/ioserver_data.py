@@ -20,8 +20,8 @@ from aisrv.protocol.engine_channel import (
     set_large,
 )
 from aisrv.protocol.ioserver import IoserverCommand, IoserverPacket, padded_length
-from aisrv.xcore.array import LARGE_BYTES, own_pages
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.array import LARGE_BYTES, own_pages
+from aisrv.xcore.channels.chanend import ChanEnd
 from phy.usb.data_task import BURST, DataTask
 from phy.usb.xud import UsbReset
 

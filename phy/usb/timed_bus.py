@@ -7,9 +7,9 @@ from typing import Final
 
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
 from aisrv.protocol.usb_descriptors import Descriptors
-from aisrv.xcore.device_costs import usb_control_ticks
-from aisrv.xcore.timed_parking import TimedParking
-from aisrv.xcore.timed_runtime import TimedRuntime
+from aisrv.xcore.timed.device_costs import usb_control_ticks
+from aisrv.xcore.timed.parking import TimedParking
+from aisrv.xcore.timed.runtime import TimedRuntime
 from phy.usb.bus import ControlUrb, UsbBus
 from phy.usb.timed_xud import Crossing, TimedInEndpoint, TimedOutEndpoint, TimedWires
 from phy.usb.urb import TransferStatus

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from aisrv.protocol.commands import CommandPacket
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from phy.usb.aisrv_data import UsbData
 from phy.usb.data_task import IgnoredPackets
 from phy.usb.xud import InEndpoint, OutEndpoint

@@ -1,22 +1,22 @@
 """Endpoints in device time: each packet takes the bus, and then the chip until its task has it.
 
 A transaction begins when task and host are ready and the bus is free; a NAK costs nothing. A request ends
-with its last transaction. Figures: `aisrv.xcore.device_costs`. Source: "Device time and traces", section 2.
+with its last transaction. Figures: `aisrv.xcore.timed.device_costs`. Source: "Device time and traces", section 2.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from aisrv.protocol.commands import PACKET_SIZE
-from aisrv.xcore.device_costs import USB_TURN_TICKS, usb_transaction_ticks
-from aisrv.xcore.timed_parking import TimedParking
-from aisrv.xcore.timed_runtime import TimedRuntime
-from aisrv.xcore.timeline import OUTSIDE
+from aisrv.xcore.timed.device_costs import USB_TURN_TICKS, usb_transaction_ticks
+from aisrv.xcore.timed.parking import TimedParking
+from aisrv.xcore.timed.runtime import TimedRuntime
+from aisrv.xcore.timed.timeline import OUTSIDE
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import InEndpoint, OutEndpoint, Packets
 
 if TYPE_CHECKING:
-    from aisrv.xcore.turns import Turn
+    from aisrv.xcore.timed.turns import Turn
 
 
 class TimedWires:

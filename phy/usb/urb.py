@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from aisrv.protocol.commands import PACKET_SIZE
 from aisrv.protocol.usbip import UrbStatus
-from aisrv.xcore.array import LARGE_BYTES, own_pages
+from aisrv.xcore.channels.array import LARGE_BYTES, own_pages
 
 if TYPE_CHECKING:
     import mmap

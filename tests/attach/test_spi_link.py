@@ -15,8 +15,8 @@ from aisrv.attach import spi_link as spi_link_server
 from aisrv.attach.spi_link import Connection, SpiLinkServer
 from aisrv.protocol.spi_link import MAX_BODY, MAX_MESSAGE, FrameKind, SpiLinkError
 from phy.spi.bus import SpiPort, SpiTransfer, Timing
-from tests.support import spi_link_slaves
-from tests.support.spi_link_slaves import InvertingSlave
+from tests.support.peers import spi_link_slaves
+from tests.support.peers.spi_link_slaves import InvertingSlave
 
 HELLO = bytes.fromhex("01000000 0000000a 4149535256535049 0001")
 SLAVES = bytes.fromhex("02000000 00000007 0001 01 03302e30")

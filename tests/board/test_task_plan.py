@@ -28,9 +28,10 @@ from aisrv.device.device import open_device
 from aisrv.device.tasks import TASKS
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.engine_kind import EngineKind
-from aisrv.xcore import routes, tile
+from aisrv.xcore import tile
+from aisrv.xcore.channels import routes
 from tests.support.amounts import in_ci
-from tests.support.boards import engines_on
+from tests.support.benches.boards import engines_on
 
 Taken = list[tuple[int, int]]
 """Cores and channel ends of each tile."""

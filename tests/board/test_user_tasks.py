@@ -11,7 +11,7 @@ from aisrv.board import Board, BoardError, FlashSpec, TaskSpec, plan_of
 from aisrv.board.catalog import BOARDS
 from aisrv.board.drawing import draw_board
 from aisrv.board.user_tasks import PartKind, PartTarget, TaskTarget, parse_target
-from tests.support.boards import engines_on
+from tests.support.benches.boards import engines_on
 
 
 def task(name: str = "a", tile: int = 0, **ends: str) -> TaskSpec:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.watched_page import PageOpener
-from tests.support.chromium import axe, browser
+from tests.support.peers.chromium import axe, browser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

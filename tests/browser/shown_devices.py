@@ -8,16 +8,16 @@ from typing import Self, TypeVar
 import trio
 
 from aisrv import digits
+from aisrv.addons.web.device.bench import Bench, open_benches
+from aisrv.addons.web.device.controls import Controls, Target
+from aisrv.addons.web.device.device_view import DeviceView
+from aisrv.addons.web.hub import Hub
+from aisrv.addons.web.server import PageServer
 from aisrv.attach.inprocess import InProcessHost
 from aisrv.attach.usbip.server import BusPlace
 from aisrv.board import Board
 from aisrv.device.device import Device, open_devices
 from aisrv.inference.process.inline import inline
-from aisrv.monitor.web.bench import Bench, open_benches
-from aisrv.monitor.web.controls import Controls, Target
-from aisrv.monitor.web.device_view import DeviceView
-from aisrv.web.hub import Hub
-from aisrv.web.server import PageServer
 
 T = TypeVar("T")
 TOKEN = "t" * 32

@@ -18,9 +18,9 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from aisrv import digits
+from aisrv.addons.web.device.controls import CONTROLS
 from aisrv.board import Board, SensorSpec
 from aisrv.device.device import Device
-from aisrv.monitor.web.controls import CONTROLS
 from aisrv.protocol.commands import GpioMode
 from tests.browser.shown_devices import ShownDevices, host_of
 from tests.browser.watched_page import WIDTHS, PageOpener, focusable, tab_to

@@ -15,7 +15,7 @@ from aisrv.protocol.commands import Command
 from phy.spi.bus import SpiTransfer
 from tests.browser.shown_devices import ShownDevices, host_of
 from tests.browser.watched_page import WIDTHS, PageOpener
-from tests.support.flash_node import SMALL, Parts, image
+from tests.support.benches.flash_node import SMALL, Parts, image
 
 BOOT = 8 * 1024
 BYTES = 1000

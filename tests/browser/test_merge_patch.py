@@ -11,11 +11,11 @@ pytest.importorskip("playwright", reason="playwright is not installed: pip insta
 from playwright.sync_api import WebSocket, expect
 
 from aisrv import digits
+from aisrv.addons.web.device.device_view import DeviceView
+from aisrv.addons.web.merge_patch import merge_patch
 from aisrv.device.device import Device
-from aisrv.monitor.web.device_view import DeviceView
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_channel import set_command, set_large
-from aisrv.web.merge_patch import merge_patch
 from tests.browser.shown_devices import ShownDevices
 from tests.browser.watched_page import PageOpener
 

@@ -8,10 +8,10 @@ pytest.importorskip("playwright", reason="playwright is not installed: pip insta
 
 from playwright.sync_api import Page, expect
 
+from aisrv.addons.web.view import cut
 from aisrv.board import Board, EngineSpec, TaskSpec
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_channel import set_command
-from aisrv.web.view import cut
 from tests.browser.shown_devices import ShownDevices
 from tests.browser.watched_page import WIDTHS, PageOpener
 

@@ -16,11 +16,11 @@ pytest.importorskip("playwright", reason="playwright is not installed: pip insta
 from playwright.sync_api import Locator, Page, expect
 
 from aisrv import digits
+from aisrv.addons.web.hub import LOG_LINES
 from aisrv.board import Board, FlashSpec, SensorSpec
 from aisrv.device.device import Device
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_command, set_large
-from aisrv.web.hub import LOG_LINES
 from tests.browser.shown_devices import ShownDevices, host_of
 from tests.browser.watched_page import WIDTHS, PageOpener
 

@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 
 from aisrv.board import Board, TaskSpec
 from aisrv.device.device import Device
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_word
 from aisrv.xcore.traps import ecall
 from tests.browser.shown_devices import ShownDevices
 from tests.browser.watched_page import WIDTHS, PageOpener

@@ -19,7 +19,7 @@ from aisrv.protocol.engine_channel import set_command
 from aisrv.xcore.traps import ecall
 from tests.browser.shown_devices import TOKEN, ShownDevices
 from tests.browser.watched_page import SCHEMES, WIDTHS, PageOpener
-from tests.support.chromium import violations
+from tests.support.peers.chromium import violations
 from tests.support.programs import HOST
 
 BOARD = Board(

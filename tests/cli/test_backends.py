@@ -5,9 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from aisrv.addons.kernels.backends.native.library import Library, NativeError, Variant
 from aisrv.cli.backends import backends
-from aisrv.kernels.backends.native.library import Library, NativeError, Variant
-from tests.support import native
+from tests.support.models import native
 
 
 def listed() -> dict[str, dict[str, str | None]]:
@@ -19,7 +19,7 @@ def listed() -> dict[str, dict[str, str | None]]:
 @pytest.mark.parametrize("variant", Variant)
 def test_native_kernels_with_their_variant(variant: Variant, monkeypatch: pytest.MonkeyPatch) -> None:
     found = native.library()._replace(variants=(variant,))
-    monkeypatch.setattr("aisrv.kernels.backends.native.library.load", lambda: found)
+    monkeypatch.setattr("aisrv.addons.kernels.backends.native.library.load", lambda: found)
     assert listed()["kernels:native"] == {
         "name": "kernels:native",
         "origin": "aisrv",
@@ -38,6 +38,6 @@ def test_no_native_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     def load() -> Library:
         raise NativeError("there was no C compiler")
 
-    monkeypatch.setattr("aisrv.kernels.backends.native.library.load", load)
+    monkeypatch.setattr("aisrv.addons.kernels.backends.native.library.load", load)
     assert listed()["kernels:native"]["missing"] == "there was no C compiler"
     assert listed()["kernels"]["detail"] == "on numpy"

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from aisrv.addons.firmware.word_size import INSTALL
 from aisrv.attach.preload import server as preload_server
 from aisrv.cli import doctor
 from aisrv.cli.doctor import RULE, Finding, State
 from aisrv.cli.extra_modules import Extra
-from aisrv.firmware.word_size import INSTALL
 from aisrv.inference.process.sandbox_layers import SandboxLayer, sandbox_layers
 from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.values.extras import install_command

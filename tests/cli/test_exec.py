@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aisrv.analysis.replay.transfers import devices_of
+from aisrv.addons.captures.replay.transfers import devices_of
 from aisrv.cli.exec import exec_
 from phy.usb.taps.capture_reader import read_capture
 from tests.support.command_calls import CommandCalls

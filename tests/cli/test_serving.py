@@ -6,7 +6,7 @@ from aisrv.board import Board
 from aisrv.cli.serving import print_lateness
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
-from tests.support.device_time import on_virtual_time
+from tests.support.benches.device_time import on_virtual_time
 
 
 @pytest.mark.parametrize(

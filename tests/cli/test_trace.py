@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from aisrv import digits
 from aisrv.cli.main import main
+from tests.support.peers.trace_processor import TraceProcessor, trace_processor
 from tests.support.programs import AISRV, run_process, start_process
-from tests.support.trace_processor import TraceProcessor, trace_processor
 
 __all__ = ["trace_processor"]
 

@@ -15,14 +15,14 @@ from aisrv.monitor.snapshot import DeviceMonitor
 from aisrv.monitor.values import Peer
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_channel import get_command
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_word
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.node import open_node
 from aisrv.xcore.select import select
 from aisrv.xcore.traps import ecall
+from tests.support.benches.simulation import settle, simulated
 from tests.support.programs import start_process
-from tests.support.simulation import settle, simulated
 
 HERE = "tests.device.test_device_deadlock"
 BOARD = Board(

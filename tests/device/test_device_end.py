@@ -13,7 +13,7 @@ from aisrv.board import Board, TaskSpec
 from aisrv.device.device import open_device, open_devices
 from aisrv.inference.process.inline import inline
 from aisrv.xcore.node import Node, open_node
-from tests.support.simulation import settle, simulated
+from tests.support.benches.simulation import settle, simulated
 
 DEADLOCKED = Board(
     tasks=(

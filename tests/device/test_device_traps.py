@@ -14,8 +14,8 @@ from aisrv.monitor.snapshot import core_status
 from aisrv.monitor.values import CoreState
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_channel import get_command
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_out_word
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_out_word
 from aisrv.xcore.node import open_node
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.traps import Trap, ecall

@@ -11,8 +11,8 @@ from aisrv.device.device import open_device
 from aisrv.device.own_registers import OwnRegisters
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.i2c import I2cNak
-from tests.support.i2c_controller import I2cController
-from tests.support.simulation import simulated
+from tests.support.benches.simulation import simulated
+from tests.support.peers.i2c_controller import I2cController
 
 BOARD = """
 [[engines]]

@@ -10,6 +10,21 @@ import pytest
 import trio
 import trio.testing
 
+from aisrv.addons.pins.peripherals.button import Button
+from aisrv.addons.pins.peripherals.i2c_memory import I2cMemory
+from aisrv.addons.pins.peripherals.i2c_target import SPEEDS, I2cTarget
+from aisrv.addons.pins.peripherals.i2s_clock import I2sClock
+from aisrv.addons.pins.peripherals.i2s_format import I2sPins
+from aisrv.addons.pins.peripherals.i2s_sink import I2sSink
+from aisrv.addons.pins.peripherals.i2s_source import I2sSource
+from aisrv.addons.pins.peripherals.led import Led
+from aisrv.addons.pins.peripherals.parallel_camera import BITS, Blanking, CameraPins, ParallelCamera
+from aisrv.addons.pins.peripherals.spi_controller import SpiController
+from aisrv.addons.pins.peripherals.spi_target import SpiMemory, SpiPins, SpiTarget
+from aisrv.addons.pins.peripherals.stimulus import Stimulus
+from aisrv.addons.pins.peripherals.uart_format import UartFormat
+from aisrv.addons.pins.peripherals.uart_receiver import UartReceiver
+from aisrv.addons.pins.peripherals.uart_transmitter import UartTransmitter
 from aisrv.board import PeripheralKind
 from aisrv.board.toml_file import parse_board
 from aisrv.device.device import open_device
@@ -18,27 +33,12 @@ from aisrv.protocol.commands import Command
 from aisrv.xcore.clock import TICKS_PER_SECOND
 from aisrv.xcore.core import current_core
 from aisrv.xcore.node import Node, open_node
-from aisrv.xcore.pin import Pin
+from aisrv.xcore.ports.pin import Pin
 from aisrv.xcore.select import select
-from aisrv.xcore.timed_classes import TIMED
-from phy.pins.button import Button
-from phy.pins.i2c_memory import I2cMemory
-from phy.pins.i2c_target import SPEEDS, I2cTarget
-from phy.pins.i2s_clock import I2sClock
-from phy.pins.i2s_format import I2sPins
-from phy.pins.i2s_sink import I2sSink
-from phy.pins.i2s_source import I2sSource
-from phy.pins.led import Led
-from phy.pins.parallel_camera import BITS, Blanking, CameraPins, ParallelCamera
-from phy.pins.spi_controller import SpiController
-from phy.pins.spi_target import SpiMemory, SpiPins, SpiTarget
-from phy.pins.stimulus import Stimulus
-from phy.pins.uart_format import UartFormat
-from phy.pins.uart_receiver import UartReceiver
-from phy.pins.uart_transmitter import UartTransmitter
+from aisrv.xcore.timed.classes import TIMED
+from tests.support.benches.pin_bench import Line, Runs
 from tests.support.busy_machine import busy_machine
-from tests.support.i2c_controller import I2cController
-from tests.support.pin_bench import Line, Runs
+from tests.support.peers.i2c_controller import I2cController
 
 MS = 100_000
 SECONDS = 90  # of this machine, for one run

@@ -19,7 +19,7 @@ from aisrv.protocol.commands import Command
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import FileStorage
 from flash_server.image.build import DataPartition, EngineImage
-from tests.support.device_time import UsbHost, on_virtual_time
+from tests.support.benches.device_time import UsbHost, on_virtual_time
 
 T = TypeVar("T")
 BOOT_BYTES = 1 << 16

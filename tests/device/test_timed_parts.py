@@ -14,7 +14,7 @@ import trio
 from msgspec.structs import replace as changed
 
 from aisrv import digits
-from aisrv.analysis.profile.end_to_end import LIKELY, Link, Workload, spi, usb
+from aisrv.addons.predict.profile.end_to_end import LIKELY, Link, Workload, spi, usb
 from aisrv.board import Board, BoardError, FlashPath, SensorSpec
 from aisrv.board.catalog import find_board
 from aisrv.board.toml_file import read_board
@@ -22,11 +22,11 @@ from aisrv.device.device import Device, open_device
 from aisrv.device.timed_parts import read_clocks
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command, Status
-from aisrv.xcore.timed_classes import timeline_of
+from aisrv.xcore.timed.classes import timeline_of
 from phy.usb.timed_bus import TimedUsbBus
-from tests.support import mlperf_tiny
 from tests.support.amounts import some
-from tests.support.device_time import SpiHost, UsbHost, on_virtual_time, ticks, timed_device, workload
+from tests.support.benches.device_time import SpiHost, UsbHost, on_virtual_time, ticks, timed_device, workload
+from tests.support.peers import mlperf_tiny
 
 WORKED_INFERENCE = 3_054_088
 

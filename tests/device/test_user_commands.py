@@ -14,7 +14,7 @@ from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
-from tests.support.simulation import sole_error
+from tests.support.benches.simulation import sole_error
 
 WRITE_MODULE = Callable[[str], str]
 GOOD = """

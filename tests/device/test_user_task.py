@@ -18,7 +18,7 @@ from aisrv.inference.process.inline import inline
 from aisrv.protocol.engine_channel import MODEL_CHANGED
 from aisrv.xcore.traps import Trap
 from flash_server.chip.part import PARTS
-from tests.support.simulation import sole_error
+from tests.support.benches.simulation import sole_error
 
 WRITE_MODULE = Callable[[str], str]
 
@@ -71,7 +71,7 @@ def test_a_task_uses_an_engine(tmp_path: Path, module: WRITE_MODULE) -> None:
 def test_two_tasks_share_a_channel(tmp_path: Path, module: WRITE_MODULE) -> None:
     name = module(
         """
-        from aisrv.xcore.channel import chan_in_word, chan_out_word
+        from aisrv.xcore.channels.channel import chan_in_word, chan_out_word
         got = []
 
         async def send(to):

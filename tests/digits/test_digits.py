@@ -8,7 +8,7 @@ import pytest
 import tflite
 
 from aisrv import digits
-from tests.support.networks import cut_in_two, read, run
+from tests.support.models.networks import cut_in_two, read, run
 from tests.support.programs import run_process
 
 

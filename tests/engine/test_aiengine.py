@@ -18,7 +18,7 @@ from aisrv.protocol.commands import Command, CommandPacket, Spec, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.timing_bands import TimingBands
 from tests.inference.interpreters.test_tflite import scatter_network
-from tests.support import networks
+from tests.support.models import networks
 
 IMAGES = digits.test_images()
 LATER = [

@@ -26,9 +26,9 @@ from aisrv.engine.handlers import GetHandler
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, Command, CommandPacket, Status
 from aisrv.protocol.engine_channel import begin_get, get_command, get_large, receive_piece, set_command
-from aisrv.xcore.chanend import ChanEnd
-from tests.support import networks
+from aisrv.xcore.channels.chanend import ChanEnd
 from tests.support.amounts import amount, in_ci
+from tests.support.models import networks
 
 STEP_SECONDS = 10
 CHAINED = Board(engines=(EngineSpec(tile=0, chain_to=1), EngineSpec(tile=1)))

@@ -8,7 +8,7 @@ import aisrv.engine.commands  # noqa: F401 - makes its functions handlers
 from aisrv.engine.handlers import GETS, SETS, answers, carries_out, check_all_handled
 from aisrv.engine.state import AIEngine
 from aisrv.protocol.commands import Command
-from aisrv.xcore.array import Array
+from aisrv.xcore.channels.array import Array
 
 
 def _answer(_engine: AIEngine, _tensor: int) -> bytes:

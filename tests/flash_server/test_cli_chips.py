@@ -11,8 +11,8 @@ from flash_server.chip.part import MX25R3235F
 from flash_server.cli import main
 from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.image.journal import Claim
+from tests.support.benches.cut_flash import noise
 from tests.support.command_calls import CommandCalls
-from tests.support.cut_flash import noise
 
 COMMAND = CommandCalls(main)
 call, done, failed = COMMAND.call, COMMAND.done, COMMAND.failed

@@ -33,7 +33,7 @@ sys.path.append(str(PACKAGES))
 os.environ["PYTHONPATH"] = str(PACKAGES)
 PACKAGE = find_spec("spidev")
 SPIDEV = Path("/dev/spidev0.0")
-SPIDEV_PROGRAM = ROOT / "tests/support/spidev_program.py"
+SPIDEV_PROGRAM = ROOT / "tests/support/peers/spidev_program.py"
 SPIDEV_STEPS = (
     *("write=3", "read=5", "read=4096", "read=4097", "write=4097", "write=10000", "message=3t+5r"),
     *("message=3tc+5rc", "read=1", "message=3t2r", "message=4096tr", "message=4097t"),

@@ -5,7 +5,7 @@ import signal
 import trio
 
 from aisrv.attach.spidev.cuse import serve_cuse
-from tests.support.spi_echo import EchoSlave
+from tests.support.benches.spi_echo import EchoSlave
 
 
 async def main() -> None:

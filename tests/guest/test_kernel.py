@@ -10,11 +10,11 @@ import pytest
 
 from aisrv import digits
 from tests.guest.machine import run_guest
-from tests.support import networks
+from tests.support.benches.spi_echo import echo
+from tests.support.models import networks
+from tests.support.peers.spidev_expected import EXPECTED
+from tests.support.peers.spidev_program import pattern
 from tests.support.programs import missing
-from tests.support.spi_echo import echo
-from tests.support.spidev_expected import EXPECTED
-from tests.support.spidev_program import pattern
 
 pytestmark = pytest.mark.long("an emulated machine boots: 54 s of CPU time")
 

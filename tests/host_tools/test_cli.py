@@ -20,9 +20,9 @@ from host_tools.errors import DeviceAccessDenied, DeviceBusy
 from host_tools.tensors.outputs import Score, best_scores
 from host_tools.tensors.timings import Timings
 from host_tools.transports.usb import UsbTransport
+from tests.support.benches.memory_device import INFER_ERR, Backend, Device, Engine
+from tests.support.benches.memory_scheme import add_memory_scheme
 from tests.support.command_calls import CommandCalls
-from tests.support.memory_device import INFER_ERR, Backend, Device, Engine
-from tests.support.memory_scheme import add_memory_scheme
 from tests.support.programs import run_process, start_process
 
 MODEL = b"\0\0\0\0TFL3" + bytes(24)

@@ -25,9 +25,17 @@ from host_tools.errors import (
     TransferTimeout,
 )
 from host_tools.transports.usb import UsbTransport
-from tests.support import networks, relocatable
 from tests.support.amounts import in_ci
-from tests.support.memory_device import BAD_CMD, INFER_ERR, MODEL_ERR, NO_MODEL, Backend, Device, Engine
+from tests.support.benches.memory_device import (
+    BAD_CMD,
+    INFER_ERR,
+    MODEL_ERR,
+    NO_MODEL,
+    Backend,
+    Device,
+    Engine,
+)
+from tests.support.models import networks, relocatable
 
 MODEL = networks.adding_network()
 BOUNDARIES = [0, 1, 3, 4, 511, 512, 513, 1024, 16 * 1024, 16 * 1024 + 1, 48 * 1024, 100_000]

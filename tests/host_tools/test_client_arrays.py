@@ -14,7 +14,7 @@ from aisrv.attach.background import BackgroundDevice
 from aisrv.inference.process.inline import inline
 from host_tools.errors import BadCommandError, NoModelError, NotRunError, TensorError, UnsupportedCommand
 from host_tools.tensors.outputs import Score
-from tests.support import networks
+from tests.support.models import networks
 from tests.support.programs import running
 
 DIGIT = digits.test_images()[0]

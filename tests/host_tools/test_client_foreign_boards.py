@@ -12,8 +12,8 @@ from docs.generate.member_docs import member_docs
 from host_tools.cli import main
 from host_tools.client import AiServer
 from host_tools.errors import CommandError, TensorError
-from tests.support.foreign_board import Board, Refusal, plugged_board
-from tests.support.memory_device import Engine
+from tests.support.benches.memory_device import Engine
+from tests.support.peers.foreign_board import Board, Refusal, plugged_board
 
 OURS: Final = {Command[name] for name, text in member_docs(Command).items() if text.startswith("Ours:")}
 """The commands that only virtual devices know: the list is the product's."""

@@ -16,10 +16,10 @@ from host_tools.device_comparison import OutputDifference, _difference, in_runs,
 from host_tools.errors import TensorError
 from host_tools.tensors.tensor_spec import TensorSpec
 from host_tools.transports.usb import UsbTransport
-from tests.support import networks
+from tests.support.benches.memory_device import Backend, Device, Engine
+from tests.support.benches.memory_scheme import add_memory_scheme
 from tests.support.command_calls import CommandCalls
-from tests.support.memory_device import Backend, Device, Engine
-from tests.support.memory_scheme import add_memory_scheme
+from tests.support.models import networks
 
 COMMAND = CommandCalls(main)
 done, failed, call = COMMAND.done, COMMAND.failed, COMMAND.call

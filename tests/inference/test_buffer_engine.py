@@ -11,7 +11,7 @@ from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.inference.process.inline import InlineInterpreter, inline
 from aisrv.protocol.engine_kind import NO_MODEL, EngineKind, EngineKindError
 from aisrv.protocol.memory_map import ModelMemory
-from tests.support import networks
+from tests.support.models import networks
 
 
 def open_buffer(buffer_bytes: int = BUFFER_BYTES) -> BufferEngine:

@@ -20,8 +20,10 @@ from aisrv.inference.timings.estimation import estimate_times
 from aisrv.model.errors import LoadResult
 from aisrv.model.reader import read_model
 from aisrv.protocol.memory_map import MemoryRegion, ModelMemory
-from tests.support import mlperf_tiny, networks, puppet
-from tests.support.engines import ARENA, open_engine, run_once
+from tests.support.benches import puppet
+from tests.support.benches.engines import ARENA, open_engine, run_once
+from tests.support.models import networks
+from tests.support.peers import mlperf_tiny
 
 OPERATORS = 6
 """Operators of the digits network."""

@@ -15,9 +15,9 @@ from aisrv.inference.process.isolation import isolated
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
-from tests.support import networks
-from tests.support.models import single, tensor
-from tests.support.process_resources import child_processes
+from tests.support.models import networks
+from tests.support.models.one_operator import single, tensor
+from tests.support.oracles.process_resources import child_processes
 
 FLOATS: Final = TensorType.FLOAT32
 SUM: Final = single(

@@ -7,8 +7,8 @@ from aisrv.inference.engine import InferenceEngine, Runner, RunnerFactory
 from aisrv.inference.process.inline import InlineInterpreter, inline
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.protocol.memory_map import ModelMemory
-from tests.support import networks
-from tests.support.engines import open_engine, run_once
+from tests.support.benches.engines import open_engine, run_once
+from tests.support.models import networks
 
 ONE = networks.floats(1, 2, 3, 4)
 

@@ -13,9 +13,9 @@ from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network
 from aisrv.protocol.memory_map import ModelMemory
-from tests.support import tflite_micro_models
-from tests.support.engines import inline_as, needs
-from tests.support.models import tflm
+from tests.support.benches.engines import inline_as, needs
+from tests.support.models.one_operator import tflm
+from tests.support.peers import tflite_micro_models
 
 NOISE = random.Random(1).randbytes(96 * 96)
 

@@ -18,7 +18,7 @@ from aisrv.model import Metadata
 from aisrv.model.arena_plan import OFFLINE_PLAN
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.memory_map import MemoryMap, MemoryRegion, ModelMemory
-from tests.support.arena_models import TFLM, chain, reference_model
+from tests.support.models.arena_models import TFLM, chain, reference_model
 
 
 @pytest.mark.parametrize(

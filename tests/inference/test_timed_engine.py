@@ -11,25 +11,25 @@ import pytest
 import trio
 
 from aisrv import digits
+from aisrv.addons.kernels.relocatable.fetches import fetch_counters
+from aisrv.addons.kernels.relocatable.memory import FLASH_BASE, Memory
+from aisrv.addons.kernels.relocatable.runtime import LoadMode, Runtime
 from aisrv.board import Board, EngineSpec, FlashPath, FlashSpec
 from aisrv.device.device import Device
 from aisrv.inference.errors import InvokeError
-from aisrv.inference.interpreters.fetches import fetch_counters
 from aisrv.model.relocatable.container import Image, offset
 from aisrv.model.relocatable.stored import StoredHeader, stored
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_command
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
-from aisrv.relocatable.memory import FLASH_BASE, Memory
-from aisrv.relocatable.runtime import LoadMode, Runtime
-from aisrv.xcore.device_costs import LOAD_TICKS
+from aisrv.xcore.timed.device_costs import LOAD_TICKS
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import FileStorage
 from flash_server.image import DataPartition, EngineImage, Generation
-from tests.support.device_time import UsbHost, on_virtual_time, ticks, timed_device
-from tests.support.flash_sectors import SECTOR, overwrite
-from tests.support.relocatable import digits_image
+from tests.support.benches.device_time import UsbHost, on_virtual_time, ticks, timed_device
+from tests.support.benches.flash_sectors import SECTOR, overwrite
+from tests.support.models.relocatable import digits_image
 
 T = TypeVar("T")
 BOOT_BYTES = 64 * 1024

@@ -10,8 +10,8 @@ import pytest
 from benchmarks import __main__ as program
 from benchmarks.models_of_others import at_hand
 from benchmarks.rows import Row
-from tests.support import mlperf_tiny, tflite_micro_models
 from tests.support.paths import ROOT
+from tests.support.peers import mlperf_tiny, tflite_micro_models
 
 SOURCES = {mlperf_tiny: mlperf_tiny.VARIABLE, tflite_micro_models: tflite_micro_models.VARIABLE}
 """Modules with models that the project does not ship, and the variables that name their folders."""

@@ -17,11 +17,11 @@ from aisrv.addons.jacdac.wire.frame import ServicePacket, report_frame
 from aisrv.addons.jacdac.wire.stream import with_length
 from aisrv.cli.run import run
 from flash_server.chip.serprog import pack_spi_operation
-from tests.support.chromium import chromium
-from tests.support.http_requests import requests
-from tests.support.listeners import LISTENERS
+from tests.support.benches.listeners import LISTENERS
+from tests.support.peers.chromium import chromium
+from tests.support.peers.http_requests import requests
+from tests.support.peers.usbip_host import request_import
 from tests.support.programs import default_engine_line, next_command_line, running
-from tests.support.usbip_host import request_import
 
 ERASE = pack_spi_operation(b"\x06", 0) + pack_spi_operation(b"\xc7", 0)
 FRAME = report_frame(0x7777777777777777, ServicePacket(1, 0x1101, b"of a page"))

@@ -21,7 +21,7 @@ from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command, CommandPacket, Dialect, GpioMode
 from host_tools.client import AiServer
-from tests.support import networks
+from tests.support.models import networks
 from tests.support.programs import AISRV, TIMEOUT, run_process, running
 
 PICTURES = [digits.test_images()[index] for index in (0, 1, 2, 3, 10, 4)]

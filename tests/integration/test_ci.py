@@ -116,7 +116,7 @@ def test_scripts_are_sound() -> None:
 
 @pytest.mark.long("the first step of CI has no spidev")
 def test_tests_are_collected_without_spidev() -> None:
-    modules = "tests.support.spidev_expected, tests.attach.preload.test_spidev, tests.guest.test_kernel"
+    modules = "tests.support.peers.spidev_expected, tests.attach.preload.test_spidev, tests.guest.test_kernel"
     assert run_python(f"import sys; sys.modules['spidev'] = None; import {modules}", cwd=ROOT) == ""
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from aisrv import digits
 from tests.support.command_tree import commands_of
-from tests.support.interrupted_commands import CTRL_C, read
+from tests.support.oracles.interrupted_commands import CTRL_C, read
 from tests.support.paths import ROOT
 from tests.support.programs import run_process
 
@@ -31,7 +31,9 @@ MODULES = ("aisrv.cli.main", "host_tools.cli", "flash_server.cli")
 @pytest.fixture(scope="module")
 def interrupted() -> dict[str, dict[str, list[object]]]:
     """How the commands of each program end."""
-    done = run_process([sys.executable, "-m", "tests.support.interrupted_commands", *MODULES], cwd=ROOT)
+    done = run_process(
+        [sys.executable, "-m", "tests.support.oracles.interrupted_commands", *MODULES], cwd=ROOT
+    )
     assert done.stderr == ""
     found: dict[str, dict[str, list[object]]] = json.loads(done.stdout)
     return found

@@ -6,9 +6,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from aisrv import digits
-from aisrv.analysis.profile.end_to_end import Workload, usb
+from aisrv.addons.predict.profile.end_to_end import Workload, usb
 from host_tools.client import AiServer
-from tests.support import mlperf_tiny
+from tests.support.peers import mlperf_tiny
 from tests.support.programs import AISRV, HOST, run_process, running
 
 CYCLES = 10

@@ -27,7 +27,7 @@ packages = ["my_kernels"]
 
 PACKAGE = """
 from aisrv.inference.interpreter import TensorLayout
-from aisrv.kernels.backends.reference import ReferenceBackend
+from aisrv.addons.kernels.backends.reference import ReferenceBackend
 from aisrv.model.reader import read_model
 
 def backend():

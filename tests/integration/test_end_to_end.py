@@ -16,7 +16,7 @@ from aisrv.protocol.memory_map import ModelMemory
 from host_tools.client import AiServer
 from host_tools.errors import BadCommandError, ModelError, NoModelError
 from tests.inference.interpreters.test_tflite import unquantized_network
-from tests.support import networks
+from tests.support.models import networks
 from tests.support.programs import (
     AISRV,
     HOST,

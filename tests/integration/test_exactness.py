@@ -17,9 +17,10 @@ import pytest
 
 from aisrv import digits
 from aisrv.model.reader import read_model
-from tests.support import mlperf_tiny, networks
-from tests.support.engines import EXACT, PACKAGES, isolated_as, needs
-from tests.support.model_session import model_session
+from tests.support.benches.engines import EXACT, PACKAGES, isolated_as, needs
+from tests.support.benches.model_session import model_session
+from tests.support.models import networks
+from tests.support.peers import mlperf_tiny
 
 ENGINES = [needs(kind) for kind in EXACT]
 SEEDED_RUNS = 3

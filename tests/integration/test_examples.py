@@ -15,7 +15,7 @@ from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Status
 from host_tools.client import AiServer
 from phy.local import LocalError
-from tests.support import networks
+from tests.support.models import networks
 from tests.support.paths import ROOT
 from tests.support.programs import AISRV, default_engine_line, next_command_line, run_process, start_process
 

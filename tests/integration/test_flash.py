@@ -31,9 +31,9 @@ from flash_server.errors import StorageError
 from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.image.headers import Part
 from phy.spi.bus import SpiBus
-from tests.support import networks
-from tests.support.device_log import log_of
-from tests.support.relocatable import digits_image
+from tests.support.benches.device_log import log_of
+from tests.support.models import networks
+from tests.support.models.relocatable import digits_image
 
 KIB = 1024
 BOOT_BYTES = 64 * KIB

@@ -10,10 +10,12 @@ import trio
 
 from aisrv import digits
 from aisrv.addons.jacdac.task.flash_store import ChipStore
+from aisrv.addons.kernels.relocatable.fetches import fetch_counters
+from aisrv.addons.kernels.relocatable.memory import FLASH_BASE, Memory
+from aisrv.addons.kernels.relocatable.runtime import LoadMode, Runtime
 from aisrv.board import Board, EngineSpec, FlashSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.engine import Runners
-from aisrv.inference.interpreters.fetches import fetch_counters
 from aisrv.inference.process.inline import inline
 from aisrv.inference.process.isolation import isolated
 from aisrv.model.relocatable.container import Image, offset
@@ -21,18 +23,16 @@ from aisrv.model.relocatable.stored import StoredHeader, stored, with_header
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
-from aisrv.relocatable.memory import FLASH_BASE, Memory
-from aisrv.relocatable.runtime import LoadMode, Runtime
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import FileStorage
 from flash_server.client.cache import CacheCounters
 from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.image.headers import Header
 from flash_server.protocol import FlashFailure, FlashReadError
-from tests.support import networks
-from tests.support.device_log import log_of
-from tests.support.flash_sectors import SECTOR, overwrite
-from tests.support.relocatable import DIGITS_M33, digits_image, read
+from tests.support.benches.device_log import log_of
+from tests.support.benches.flash_sectors import SECTOR, overwrite
+from tests.support.models import networks
+from tests.support.models.relocatable import DIGITS_M33, digits_image, read
 
 pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 

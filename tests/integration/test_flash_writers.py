@@ -34,8 +34,7 @@ from flash_server.client.flash_channel import FlashChannel
 from flash_server.image import DataPartition, EngineImage
 from flash_server.server.server import flash_server
 from flash_server.server.service import FlashService
-from tests.support.command_calls import CommandCalls
-from tests.support.cut_flash import (
+from tests.support.benches.cut_flash import (
     BOOT_BYTES,
     DATA_BYTES,
     PART,
@@ -45,6 +44,7 @@ from tests.support.cut_flash import (
     cuts_of,
     noise,
 )
+from tests.support.command_calls import CommandCalls
 from tests.support.paths import ROOT
 
 COMMAND = CommandCalls(main)

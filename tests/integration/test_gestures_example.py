@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.support import networks
+from tests.support.models import networks
 from tests.support.paths import ROOT
 from tests.support.programs import run_process
 

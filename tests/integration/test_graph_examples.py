@@ -19,8 +19,8 @@ from aisrv.addons.graph.run.state import GraphState
 from aisrv.board.toml_file import read_board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
-from tests.support import networks
-from tests.support.graphs import Sink, Source, golden_audio, write_wav
+from tests.support.models import networks
+from tests.support.models.graphs import Sink, Source, golden_audio, write_wav
 from tests.support.paths import ROOT
 
 EXAMPLES = ROOT / "examples"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aisrv import digits
-from tests.support.graphs import golden_audio, write_wav
+from tests.support.models.graphs import golden_audio, write_wav
 from tests.support.paths import ROOT
 from tests.support.programs import AISRV, start_process
 

@@ -21,8 +21,8 @@ from host_tools.client import AiServer
 from host_tools.errors import BadCommandError, ModelError, NoModelError
 from host_tools.standins.spidev import SpiDev
 from phy.spi.bus import SpiPort
-from tests.support import networks
-from tests.support.spi_link_slaves import served_from
+from tests.support.models import networks
+from tests.support.peers.spi_link_slaves import served_from
 
 IMAGES = digits.test_images()[:8]
 EXPECTED = [networks.run(digits.model_bytes(), image)[0] for image, _ in IMAGES]

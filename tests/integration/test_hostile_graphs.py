@@ -12,7 +12,7 @@ from aisrv.addons.graph.errors import TextError
 from aisrv.addons.graph.platform.manifests import Platform
 from aisrv.addons.graph.text.grammar import EVERY_TAG
 from tests.support.amounts import in_ci
-from tests.support.hostile_graphs import PIECES, computer, try_manifest, try_text, try_words
+from tests.support.models.hostile_graphs import PIECES, computer, try_manifest, try_text, try_words
 
 PLATFORM = computer()
 

@@ -7,9 +7,16 @@ from msgspec.structs import replace
 
 from aisrv.device.device import open_device
 from tests.support.amounts import some
-from tests.support.engines import PACKAGES, isolated_as, needs
-from tests.support.hostile_models import KINDS, case
-from tests.support.hostile_trial import LIMITS, Outcome, check_alive, check_result, resident_bytes, try_model
+from tests.support.benches.engines import PACKAGES, isolated_as, needs
+from tests.support.benches.hostile_trial import (
+    LIMITS,
+    Outcome,
+    check_alive,
+    check_result,
+    resident_bytes,
+    try_model,
+)
+from tests.support.models.hostile_models import KINDS, case
 
 ROUNDS = 2
 HASTY = replace(LIMITS, invoke_seconds=0.5)

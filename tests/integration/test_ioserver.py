@@ -21,11 +21,11 @@ from aisrv.device.device import Device
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command
 from host_tools.standins.pyusb_backend import get_backend
-from tests.support import networks
-from tests.support.ioserver_host import IoserverHost
+from tests.support.models import networks
 from tests.support.paths import ROOT
+from tests.support.peers.ioserver_host import IoserverHost
+from tests.support.peers.xcore_tools import python_with
 from tests.support.programs import AISRV, run_process
-from tests.support.xcore_tools import python_with
 
 IMAGES = digits.test_images()
 TIMEOUT = 60
@@ -160,7 +160,7 @@ def execute(python: Path | str, program: str, models: list[Path]) -> list[object
 
 OWN_PROGRAM = f"""
 import json
-from tests.support.ioserver_host import IoserverHost
+from tests.support.peers.ioserver_host import IoserverHost
 host = IoserverHost()
 outputs = [
     host.run(bytes.fromhex("{IMAGES[0].image.hex()}")),

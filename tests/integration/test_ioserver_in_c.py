@@ -15,10 +15,10 @@ from aisrv.protocol.commands import Command
 from host_tools.standins.pyusb_backend import get_backend
 from tests.integration import test_ioserver as ours
 from tests.integration.test_ioserver import MODELS, OWN_PROGRAM, model_files, xmos_python
-from tests.support import networks
-from tests.support.c_programs import kept_folder, kept_programs, need_compiler
-from tests.support.ioserver_host import IoserverHost
+from tests.support.benches.c_programs import kept_folder, kept_programs, need_compiler
+from tests.support.models import networks
 from tests.support.paths import ROOT
+from tests.support.peers.ioserver_host import IoserverHost
 from tests.support.programs import AISRV, run_process
 
 __all__ = ["kept_programs", "model_files", "xmos_python"]
@@ -62,7 +62,7 @@ for _test in SAME:
 def board_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need_compiler()
     path = tmp_path_factory.mktemp("board") / "ioserver.toml"
-    path.write_text(BOARD.format(source=ROOT / "tests/firmware/programs/ioserver.c"))
+    path.write_text(BOARD.format(source=ROOT / "tests/addons/firmware/programs/ioserver.c"))
     return path
 
 

@@ -20,7 +20,7 @@ from flash_server.chip.storage import FileStorage
 from flash_server.image import DataPartition, EngineImage
 from host_tools.client import AiServer
 from host_tools.errors import HostError
-from tests.support.cut_flash import SECTOR, contents_of, noise
+from tests.support.benches.cut_flash import SECTOR, contents_of, noise
 from tests.support.programs import AISRV, start_process
 
 BOOT_BYTES = 65536

@@ -63,7 +63,7 @@ def test_a_program_runs_beside_a_device_without_what_the_device_does_not_have() 
         "aisrv.model.arena_plan",
         "aisrv.monitor",
         "aisrv.model.relocatable",
-        "aisrv.relocatable",
+        "aisrv.addons.kernels.relocatable",
         "aisrv.sensors.acquire",
         "flash_server.image",
         "flash_server.server",

@@ -14,8 +14,8 @@ from aisrv.device.timed_parts import _DeviceFrameClock
 from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.sources.pacing import LatePolicy, PacedSource
 from aisrv.xcore.node import Node, open_node
-from aisrv.xcore.timed_classes import TIMED
-from aisrv.xcore.timed_runtime import TimedRuntime
+from aisrv.xcore.timed.classes import TIMED
+from aisrv.xcore.timed.runtime import TimedRuntime
 from tests.support.amounts import IN_FULL, amount
 
 RATE = 100

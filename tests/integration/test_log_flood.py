@@ -4,8 +4,8 @@ import socket
 import struct
 
 from host_tools.client import AiServer
+from tests.support.peers.usbip_host import request_import, submit_out
 from tests.support.programs import running
-from tests.support.usbip_host import request_import, submit_out
 
 MESSAGES = 20_000
 """Far more than a pipe of 64 KiB takes lines."""

@@ -24,7 +24,7 @@ from aisrv.model.writer import Network, NetworkOperator
 from aisrv.protocol.commands import ENDPOINT_IN, Command, CommandPacket, Dialect, GpioMode, Status
 from phy.usb.urb import InUrb
 from tests.support import amounts
-from tests.support.step_watch import AllocationWatch, Step, TimeWatch, copying_seconds
+from tests.support.oracles.step_watch import AllocationWatch, Step, TimeWatch, copying_seconds
 
 MIB: Final = 1 << 20
 MOST_ALLOCATED: Final = 6 * MIB

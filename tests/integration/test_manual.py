@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.c_programs import kept_programs
+from tests.support.benches.c_programs import kept_programs
 from tests.support.manual_page import Page, compare
 from tests.support.page_session import follow
 from tests.support.paths import ROOT

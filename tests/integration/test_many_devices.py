@@ -18,7 +18,7 @@ from host_tools.errors import DeviceBusy, DeviceNotFound, NoModelError
 from host_tools.standins.pyusb_backend import get_backend
 from host_tools.transports.schemes import list_devices
 from host_tools.transports.transport import DeviceInfo
-from tests.support import networks
+from tests.support.models import networks
 from tests.support.programs import (
     AISRV,
     HOST,

@@ -11,12 +11,12 @@ import pytest
 from tflite import BuiltinOperator
 
 from aisrv import digits
-from aisrv.kernels.backend import SCRATCH_SIZES
-from aisrv.kernels.backends import registry
-from aisrv.kernels.backends.reference import ReferenceBackend
-from aisrv.kernels.checks import Params
-from tests.support import networks
-from tests.support.operators import METHODS, Case, Draw, values
+from aisrv.addons.kernels.backend import SCRATCH_SIZES
+from aisrv.addons.kernels.backends import registry
+from aisrv.addons.kernels.backends.reference import ReferenceBackend
+from aisrv.addons.kernels.checks import Params
+from tests.support.models import networks
+from tests.support.models.operators import METHODS, Case, Draw, values
 from tests.support.paths import ROOT
 from tests.support.programs import run_process
 
@@ -85,7 +85,7 @@ def test_example_as_an_installed_package(tmp_path: Path) -> None:
     (metadata / "entry_points.txt").write_text(f"[{group}]\n{line}\n")
     script = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from aisrv.kernels.backends.registry import backend_names, find_backend\n"
+        "from aisrv.addons.kernels.backends.registry import backend_names, find_backend\n"
         "print(backend_names()[-1], type(find_backend('halving').first).__name__)\n"
     )
     done = run_process([sys.executable, "-c", script], check=True)

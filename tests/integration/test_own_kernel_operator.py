@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-import tests.support.models
-import tests.support.network_runs
-from aisrv.kernels.network import load, operator_node, operators
-from aisrv.kernels.network.operators.floats import elements
+import tests.support.models.one_operator
+import tests.support.oracles.network_runs
+from aisrv.addons.kernels.network import load, operator_node, operators
+from aisrv.addons.kernels.network.operators.floats import elements
 from aisrv.model import TensorType
 from tests.support.paths import ROOT
 
@@ -24,6 +24,9 @@ def test_example(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     exec(f"rows = {{{ROW}}}", {**vars(operators)}, names)
     for module in (operators, load):
         monkeypatch.setattr(module, "OPERATORS", {**operators.OPERATORS, **names["rows"]})
-    namespace: dict[str, Any] = {**vars(tests.support.network_runs), **vars(tests.support.models)}
+    namespace: dict[str, Any] = {
+        **vars(tests.support.oracles.network_runs),
+        **vars(tests.support.models.one_operator),
+    }
     exec(f"import numpy as np\nfrom tflite import BuiltinOperator, TensorType\n{TEST}", namespace)
     namespace["test_square"]()

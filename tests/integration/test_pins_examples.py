@@ -7,14 +7,14 @@ import pytest
 import trio
 
 from aisrv import digits
+from aisrv.addons.pins.peripherals.i2c_target import I2cTarget
 from aisrv.board.toml_file import read_board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
-from phy.pins.i2c_target import I2cTarget
+from tests.support.benches.pin_bench import sigrok
+from tests.support.benches.simulation import simulated
 from tests.support.paths import ROOT
-from tests.support.pin_bench import sigrok
 from tests.support.programs import AISRV, run_process, start_process
-from tests.support.simulation import simulated
 
 EXAMPLES = ROOT / "examples/pins"
 LINES = [f"reader: {image.label}" for image in digits.test_images()[:4]]

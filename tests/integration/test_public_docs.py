@@ -28,11 +28,11 @@ PAGES = sorted((ROOT / "docs/reference/api").glob("*.md"))
 MODULES = [name for page in PAGES for name in re.findall(r"^::: ([a-z_.]+)$", page.read_text(), re.MULTILINE)]
 """Those of the pages; a class that stands on a page by itself is of one of them."""
 INSIDE = {
-    "aisrv.analysis.profile.html_report",
+    "aisrv.addons.predict.profile.html_report",
     "aisrv.engine.state",
     "aisrv.addons.graph.binary.words",
     "aisrv.model.relocatable.container",
-    "aisrv.relocatable.memory",
+    "aisrv.addons.kernels.relocatable.memory",
 }
 """Modules from which a page takes a single name, and whose others are not for users."""
 

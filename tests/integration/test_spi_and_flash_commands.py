@@ -12,7 +12,7 @@ from aisrv import digits
 from aisrv.board.specs import FlashSpec
 from flash_server.chip.serprog import pack_spi_operation
 from host_tools.client import AiServer
-from tests.support import networks
+from tests.support.models import networks
 from tests.support.programs import AISRV, FLASH, HOST, refusal, run_process, running
 
 IMAGES = digits.test_images()[:10]

@@ -8,9 +8,9 @@ from aisrv.attach.inprocess import InProcessHost
 from aisrv.device.device import Device
 from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Spec
-from tests.support import networks
-from tests.support import spi_master as spi
-from tests.support.spi_master import spi_and_usb
+from tests.support.benches import spi_master as spi
+from tests.support.benches.spi_master import spi_and_usb
+from tests.support.models import networks
 
 MODEL = digits.model_bytes()
 IMAGES = digits.test_images()

@@ -18,9 +18,10 @@ from aisrv.model.values import Quantization, Tensor, TensorType
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import RESET_VARIABLES, get_command, set_command
-from tests.support import networks, wake_words
-from tests.support.engines import EXACT, INSTALLED, PACKAGES, inline_as, isolated_as, needs
-from tests.support.model_session import model_session
+from tests.support.benches.engines import EXACT, INSTALLED, PACKAGES, inline_as, isolated_as, needs
+from tests.support.benches.model_session import model_session
+from tests.support.models import networks
+from tests.support.peers import wake_words
 
 STEPS = 300
 RUNNERS = [

@@ -15,7 +15,7 @@ import click
 import pytest
 
 from aisrv import digits
-from aisrv.cli import model as model_command
+from aisrv.addons.predict import model_command
 from aisrv.cli.main import main as aisrv_main
 from flash_server.cli import main as flash_main
 from host_tools.cli import main as host_main

@@ -10,7 +10,7 @@ import pytest
 from aisrv.protocol.usb_descriptors import SetupPacket
 from phy.usb.taps.capture_reader import read_capture
 from phy.usb.taps.usbmon import EventType, TransferType
-from tests.support.c_programs import kept_programs, need_compiler
+from tests.support.benches.c_programs import kept_programs, need_compiler
 from tests.support.paths import ROOT
 from tests.support.programs import AISRV, run_process
 
@@ -47,7 +47,7 @@ def execute(folder: Path, program: str, *options: str) -> Any:
     """Run a program of a host under `aisrv exec`; it prints JSON as its last line."""
     need_compiler()
     board = folder / "board.toml"
-    board.write_text(BOARD.format(source=ROOT / "tests/firmware/programs/usb_device.c"))
+    board.write_text(BOARD.format(source=ROOT / "tests/addons/firmware/programs/usb_device.c"))
     command = [*AISRV, "exec", "--board", str(board), *options, "--", sys.executable, "-c", HOST + program]
     done = run_process(command)
     assert done.returncode == 0, done.stderr

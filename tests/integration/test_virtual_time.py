@@ -8,7 +8,7 @@ from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
-from tests.support import networks
+from tests.support.models import networks
 
 
 @pytest.mark.plain_time("only its own waits take time")

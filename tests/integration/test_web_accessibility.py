@@ -13,7 +13,7 @@ pytest.importorskip("playwright", reason="playwright is not installed: pip insta
 from playwright.sync_api import Browser, expect
 
 from aisrv import digits
-from tests.support.chromium import axe, browser, violations
+from tests.support.peers.chromium import axe, browser, violations
 from tests.support.programs import Started, running
 
 __all__ = ["axe", "browser"]

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 from aisrv import digits
 from host_tools.client import AiServer
 from host_tools.errors import HostError
-from tests.support.chromium import browser
+from tests.support.peers.chromium import browser
 from tests.support.programs import running
 
 __all__ = ["browser"]
@@ -123,7 +123,7 @@ def test_a_model_and_a_run_from_the_page(shown: Shown, tmp_path: Path) -> None:
     page.close()
 
 
-@pytest.mark.long("a real browser as well; tests/web pulls the cable without one")
+@pytest.mark.long("a real browser as well; tests/addons/web pulls the cable without one")
 def test_a_pulled_cable_takes_the_device_from_its_hosts(shown: Shown) -> None:
     page = shown.page()
     pull, put = (page.get_by_role("button", name=name) for name in ("Pull the cable", "Plug it in"))

@@ -14,7 +14,7 @@ from aisrv import digits
 from aisrv.attach.background import BackgroundDevice
 from aisrv.board import Board, SensorSpec
 from aisrv.device.device import Device
-from tests.support.chromium import axe, browser, violations
+from tests.support.peers.chromium import axe, browser, violations
 from tests.support.programs import HOST, start_process
 
 __all__ = ["axe", "browser"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from aisrv.kernels.backends.native.library import FOLDER, SOURCES
+from aisrv.addons.kernels.backends.native.library import FOLDER, SOURCES
 from tests.support.paths import ROOT
 from tests.support.programs import need_package, run_process
 
@@ -20,7 +20,7 @@ MAKE, CHECK = ROOT / ".ci/platform-wheels", ROOT / ".ci/check-wheels"
 if not MAKE.exists():
     pytest.skip("the tree has no .ci: only a checkout has", allow_module_level=True)
 
-NATIVE = "aisrv/kernels/backends/native"
+NATIVE = "aisrv/addons/kernels/backends/native"
 PLATFORM = "musllinux_1_2_x86_64"
 Checking = Callable[..., tuple[int, str, str]]
 

@@ -21,8 +21,8 @@ from aisrv.terminal.file_types import FOLDER, NEW_FILE
 from host_tools.client import AiServer
 from tests.support.command_tree import commands_of
 from tests.support.main_commands import MAINS
+from tests.support.models.relocatable import needs_compiler
 from tests.support.paths import ROOT, product_sources
-from tests.support.relocatable import needs_compiler
 
 ELSEWHERE: Final = {
     "aisrv/values/whole_file.py write_among_many": "the one place",
@@ -32,12 +32,12 @@ ELSEWHERE: Final = {
     "aisrv/monitor/trace/sinks.py FileSink.__init__": "a recording",
     "aisrv/monitor/xscope_recording.py XscopeLines.__init__": "a recording",
     "phy/vcd_recording.py VcdRecording.__init__": "a recording",
-    "phy/pins/uart_output.py UartFile.__init__": "a recording of what a UART receives",
+    "aisrv/addons/pins/peripherals/uart_output.py UartFile.__init__": "a recording of what a UART receives",
     "aisrv/addons/graph/device.py DeviceGraph._driver": "a recording of what a graph sends",
     "flash_server/chip/storage.py _nameless": "an erased chip, which gets its name when it is whole",
-    "aisrv/image_builder/compiler.py _compile": "in a temporary directory",
-    "aisrv/firmware/compiler.py _alone": "a lock",
-    "aisrv/firmware/compiler.py runtime": "in a temporary directory",
+    "aisrv/addons/kernels/images/compiler.py _compile": "in a temporary directory",
+    "aisrv/addons/firmware/compiler.py _alone": "a lock",
+    "aisrv/addons/firmware/compiler.py runtime": "in a temporary directory",
     "aisrv/attach/preload/tree.py PreloadTree._add_device": "in a temporary directory",
     "aisrv/attach/preload/tree.py PreloadTree._write": "in a temporary directory",
     "aisrv/attach/preload/tree.py ReadyFifo.__init__": "a pipe",

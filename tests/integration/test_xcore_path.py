@@ -1,6 +1,6 @@
 """Models that XMOS's converter made, in a device: booted from flash, with their parameters read from there.
 
-The converter and the library are PyPI's `xmos-ai-tools` (`tests/support/xcore_tools.py`).
+The converter and the library are PyPI's `xmos-ai-tools` (`tests/support/peers/xcore_tools.py`).
 """
 
 from collections.abc import Callable, Iterator
@@ -26,9 +26,10 @@ from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import LARGEST_WRITE, FileStorage
 from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.protocol import FlashCommand, FlashRequest
-from tests.support import mlperf_tiny, networks, xcore_tools
-from tests.support.device_log import log_of
-from tests.support.xcore_tools import Converted
+from tests.support.benches.device_log import log_of
+from tests.support.models import networks
+from tests.support.peers import mlperf_tiny, xcore_tools
+from tests.support.peers.xcore_tools import Converted
 
 BOOT_BYTES = 64 * 1024
 IMAGES = digits.test_images()

@@ -10,8 +10,8 @@ import trio
 
 from aisrv.listeners.failures import KEPT, Failures
 from aisrv.listeners.stream_server import StreamServer
-from tests.support.http_requests import requests
-from tests.support.listeners import Listening, each_listener, end_of, listening, until_peers
+from tests.support.benches.listeners import Listening, each_listener, end_of, listening, until_peers
+from tests.support.peers.http_requests import requests
 
 TOKEN: Final = "token"
 """That of the page's listener in the table."""

@@ -11,6 +11,7 @@ from wsproto.frame_protocol import Opcode
 from aisrv.addons.jacdac.attach.tcp import CHUNK, JacdacTcpServer
 from aisrv.addons.jacdac.attach.websocket import JacdacWebSocketServer
 from aisrv.addons.jacdac.bus.bus import JacdacBus
+from aisrv.addons.web.server import PageServer
 from aisrv.attach.serprog import SerprogServer
 from aisrv.attach.spi_link import SpiLinkServer
 from aisrv.attach.usbip.server import UsbipServer
@@ -19,10 +20,9 @@ from aisrv.listeners.stream_server import StreamServer
 from aisrv.listeners.websocket import WebSocket
 from aisrv.protocol.spi_link import Hello, LinkMessage, LinkTransfer, Open, frame
 from aisrv.protocol.usbip import Operation, OperationHeader
-from aisrv.web.server import PageServer
 from flash_server.chip.serprog import PARAMETER_SIZES, SerprogCommand
-from tests.support.listeners import FRAME, LISTENERS, listening
-from tests.support.step_watch import CallWatch
+from tests.support.benches.listeners import FRAME, LISTENERS, listening
+from tests.support.oracles.step_watch import CallWatch
 
 MESSAGES: Final = 2000
 MOST: Final = CHUNK // 6 + 1

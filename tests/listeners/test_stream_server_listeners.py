@@ -14,18 +14,18 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+import aisrv.addons.web
 import aisrv.attach
-import aisrv.web
 from aisrv.addons.jacdac.attach.tcp import JacdacTcpServer
 from aisrv.addons.jacdac.bus.bus import JacdacBus
 from aisrv.listeners import stream_server
 from aisrv.listeners.peer_stream import PeerStream
 from aisrv.listeners.stream_server import StreamServer
 from aisrv.listeners.turns import MESSAGES_A_TURN
-from tests.support.listeners import FRAME, LISTENERS, each_listener, end_of, listening, until_peers
+from tests.support.benches.listeners import FRAME, LISTENERS, each_listener, end_of, listening, until_peers
+from tests.support.oracles.process_resources import count_descriptors
+from tests.support.oracles.step_watch import CallWatch
 from tests.support.paths import ROOT, product_sources
-from tests.support.process_resources import count_descriptors
-from tests.support.step_watch import CallWatch
 
 SCANS = 300
 """Connections of a scan, more than the descriptors that the test leaves the process."""
@@ -37,7 +37,7 @@ def subclasses(base: Any) -> set[type[StreamServer]]:
 
 
 def test_each_listener_of_the_product_has_a_row() -> None:
-    for package in (aisrv.attach, aisrv.web):
+    for package in (aisrv.attach, aisrv.addons.web):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             import_module(module.name)
     product = {

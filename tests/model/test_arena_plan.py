@@ -15,7 +15,7 @@ from aisrv.model.arena_plan import OFFLINE_PLAN, Allocation, plan_arena
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from tests.support.amounts import in_ci
-from tests.support.arena_models import TFLM, chain, reference_model
+from tests.support.models.arena_models import TFLM, chain, reference_model
 
 INT8 = Quantization.per_tensor(0.5, 0)
 

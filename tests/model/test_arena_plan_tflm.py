@@ -16,23 +16,16 @@ import pytest
 from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
+from aisrv.addons.kernels.backends.registry import find_backend
+from aisrv.addons.kernels.network.plan import plan_network
 from aisrv.inference.placement import arena_need
-from aisrv.kernels.backends.registry import find_backend
-from aisrv.kernels.network.plan import plan_network
 from aisrv.model.arena_plan import plan_arena
 from aisrv.model.arena_scratch import tflm_scratch
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
-from tests.support import (
-    control_models,
-    mlperf_tiny,
-    networks,
-    random_networks,
-    scratch_networks,
-    tflite_micro_models,
-    wake_words,
-)
+from tests.support.models import control_models, networks, random_networks, scratch_networks
+from tests.support.peers import mlperf_tiny, tflite_micro_models, wake_words
 from tests.support.programs import run_process
 
 pytestmark = pytest.mark.skipif(find_spec("tflite_micro") is None, reason="tflite-micro is not installed")

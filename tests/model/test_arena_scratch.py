@@ -10,7 +10,8 @@ from aisrv.model import Model, ModelFileError, Operator, TensorType
 from aisrv.model.arena_scratch import operator_scratch, tflm_scratch
 from aisrv.model.reader import read_model
 from aisrv.model.values import Tensor
-from tests.support import scratch_networks, tflite_micro_models
+from tests.support.models import scratch_networks
+from tests.support.peers import tflite_micro_models
 
 
 def model_of(name: str, inputs: tuple[Tensor, ...], output: Tensor, options: bytes | None = None) -> Model:

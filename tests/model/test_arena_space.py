@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aisrv.model.arena_plan import plan_arena
 from aisrv.model.arena_space import ArenaSpace, Extents
-from tests.support.arena_models import lives
+from tests.support.models.arena_models import lives
 
 STEPS = st.integers(-1, 12)
 LIVES = st.tuples(STEPS, STEPS).map(sorted).map(lambda pair: (pair[0], pair[1]))

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from aisrv.model import Operator, TensorType
 from aisrv.model.arena_tail import DEVICE_TAIL, TailLayout, estimate_tail
 from aisrv.model.values import Tensor
-from tests.support.arena_models import TFLM, chain, reference_model
+from tests.support.models.arena_models import TFLM, chain, reference_model
 
 HOST_TAIL = TailLayout(
     fixed=488,

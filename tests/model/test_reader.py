@@ -26,8 +26,8 @@ from aisrv.model import (
 )
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
-from tests.support import mlperf_tiny
 from tests.support.amounts import in_ci
+from tests.support.peers import mlperf_tiny
 from tests.support.programs import run_process
 
 INT8 = Quantization.per_tensor(0.5, -3)

@@ -16,7 +16,7 @@ from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import ABSENT, Network, NetworkOperator, WriteError, constant_tensor
 from tests.support.amounts import in_ci
-from tests.support.networks import (
+from tests.support.models.networks import (
     MMAC_MACS,
     adding_network,
     big_network,

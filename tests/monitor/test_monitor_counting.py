@@ -21,9 +21,9 @@ from phy.usb.bus import UsbBus
 from phy.usb.taps.fault_plan import Fault, FaultPlan
 from phy.usb.taps.faults import FaultyPort
 from phy.usb.urb import OutUrb, TransferStatus
-from tests.support.spi_echo import inverted, inverting_bus
-from tests.support.usb_firmware import Firmware, configured, idle, loopback, sink
-from tests.support.usb_host import SIZES, pattern
+from tests.support.benches.spi_echo import inverted, inverting_bus
+from tests.support.benches.usb_firmware import Firmware, configured, idle, loopback, sink
+from tests.support.peers.usb_host import SIZES, pattern
 
 GET, SET = b"\x05\0\0", b"\x83\0\0"
 

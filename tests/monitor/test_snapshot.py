@@ -36,8 +36,8 @@ from aisrv.protocol.commands import Status
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.xcore.node import open_node
 from phy.spi.bus import SpiTransfer
-from tests.support import networks
-from tests.support.models import single, tensor
+from tests.support.models import networks
+from tests.support.models.one_operator import single, tensor
 
 WAITING, RUNNING = CoreState.WAITING, CoreState.RUNNING
 DARK = (False,) * 4

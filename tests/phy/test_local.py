@@ -15,11 +15,11 @@ from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import AcquireMode, Command, GpioMode, ProtocolError, Spec, Status
 from aisrv.values.packet import replace
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from phy import local
-from tests.support import networks
-from tests.support.scripted_engine import Recorded, ScriptedEngine
-from tests.support.wires import wire
+from tests.support.benches.scripted_engine import Recorded, ScriptedEngine
+from tests.support.benches.wires import wire
+from tests.support.models import networks
 
 MODEL = digits.model_bytes()
 IMAGES = [image for image, _ in digits.test_images()[:8]]

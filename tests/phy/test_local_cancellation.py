@@ -17,12 +17,12 @@ from aisrv.inference.process.inline import inline
 from aisrv.protocol import engine_channel
 from aisrv.protocol.commands import SERVER_ID, Command, Status
 from aisrv.protocol.engine_channel import AT_ONCE, MODEL_CHANGED
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.trace import Tracer
 from phy import local
-from tests.support import networks
 from tests.support.amounts import in_ci
-from tests.support.simulation import simulated
+from tests.support.benches.simulation import simulated
+from tests.support.models import networks
 
 POINTS: Final = 200
 """Turns of the scheduler after which a call is cancelled: 0 to this, or up to the first that is too late."""

@@ -26,11 +26,11 @@ from aisrv.protocol.engine_channel import (
     set_command,
     take_notification,
 )
-from aisrv.xcore.array import ArrayAbandoned, receive_array
-from aisrv.xcore.channel import chan_in_word
+from aisrv.xcore.channels.array import ArrayAbandoned, receive_array
+from aisrv.xcore.channels.channel import chan_in_word
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.support.scripted_engine import Recorded, ScriptedEngine
-from tests.support.wires import END, NACK, Wire, carry_out, send_tokens, wire
+from tests.support.benches.scripted_engine import Recorded, ScriptedEngine
+from tests.support.benches.wires import END, NACK, Wire, carry_out, send_tokens, wire
 
 DATA = b"\x01\x02\x03\x04\x05\x06"
 

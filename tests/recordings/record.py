@@ -12,7 +12,7 @@ from aisrv import digits
 from host_tools.standins.pyusb_backend import get_backend
 from host_tools.transports.transport import Request
 from host_tools.transports.usbip.transport import open_usbip
-from tests.support.ioserver_host import IoserverHost
+from tests.support.peers.ioserver_host import IoserverHost
 
 HERE = Path(__file__).parent
 

@@ -24,12 +24,12 @@ from aisrv.sensors.acquire_channel import (
 )
 from aisrv.sensors.image.frame import Encoding
 from aisrv.sensors.registers import GenericSensor
-from aisrv.xcore.array import receive_array, send_array
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word, chan_out_word
+from aisrv.xcore.channels.array import receive_array, send_array
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.traps import Trap
-from tests.support.camera_device import (
+from tests.support.benches.camera_device import (
     FRAME_BYTES,
     Nearest,
     PacedSource,
@@ -38,8 +38,8 @@ from tests.support.camera_device import (
     image_of,
     start_acquisition,
 )
-from tests.support.simulation import simulated
-from tests.support.wires import Wiretap
+from tests.support.benches.simulation import simulated
+from tests.support.benches.wires import Wiretap
 
 WHOLE = FrameRegion(0, 4, 0, 4, 2, 2)
 

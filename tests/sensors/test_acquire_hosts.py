@@ -15,7 +15,7 @@ from aisrv.engine.state import AIEngine
 from aisrv.protocol.commands import Command, FrameRegion
 from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED, Watcher
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.tokens import Control
 from phy.spi.bus import SpiBus
@@ -25,8 +25,8 @@ from phy.spi.spi_buffer import spi_buffer
 from phy.usb.aisrv_data import UsbData
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
-from tests.support import spi_master as spi
-from tests.support.camera_device import (
+from tests.support.benches import spi_master as spi
+from tests.support.benches.camera_device import (
     FLAT,
     FRAME_BYTES,
     PICTURE,
@@ -38,8 +38,8 @@ from tests.support.camera_device import (
     frame_data,
     image_of,
 )
-from tests.support.simulation import simulated
-from tests.support.spi_master import Master
+from tests.support.benches.simulation import simulated
+from tests.support.benches.spi_master import Master
 
 STREAM, GET_MODE = 0x8E, 0x0E
 PART = FrameRegion(1, 3, 2, 4, 2, 2)

@@ -12,7 +12,7 @@ from aisrv.protocol.commands import Command, FrameRegion, Status
 from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.registers import GenericSensor
 from tests.support.amounts import in_ci
-from tests.support.camera_device import (
+from tests.support.benches.camera_device import (
     BAD_CMD,
     FLAT,
     FLOAT,
@@ -29,7 +29,7 @@ from tests.support.camera_device import (
     frame_data,
     image_of,
 )
-from tests.support.simulation import simulated
+from tests.support.benches.simulation import simulated
 
 INFER_ERR = Status.ERROR_INFER_ERR
 NO_MODEL = Status.ERROR_NO_MODEL

@@ -11,7 +11,7 @@ from aisrv.protocol.engine_channel import abandon_set, begin_set
 from aisrv.sensors.image.frame import Encoding
 from aisrv.sensors.registers import GenericSensor
 from tests.support.amounts import in_ci
-from tests.support.camera_device import (
+from tests.support.benches.camera_device import (
     BAD_CMD,
     FLAT,
     FRAME_BYTES,
@@ -25,7 +25,7 @@ from tests.support.camera_device import (
     frame_data,
     image_of,
 )
-from tests.support.simulation import simulated
+from tests.support.benches.simulation import simulated
 
 INFER_ERR, NO_MODEL, MODEL_ERR = Status.ERROR_INFER_ERR, Status.ERROR_NO_MODEL, Status.ERROR_MODEL_ERR
 SINGLE, STREAM = Command.START_ACQUIRE_SINGLE, Command.START_ACQUIRE_STREAM

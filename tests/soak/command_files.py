@@ -25,11 +25,11 @@ from flash_server.image import DataPartition, EngineImage, Generation
 from tests.soak.check import Check, Figures
 from tests.soak.reader import mutant
 from tests.support.command_tree import commands_of
-from tests.support.graph_golden import COMPUTER, PAIRS
 from tests.support.main_commands import MAINS
+from tests.support.models.relocatable import DIGITS as RELOCATABLE_DIGITS
+from tests.support.oracles.graph_golden import COMPUTER, PAIRS
 from tests.support.paths import ROOT
 from tests.support.programs import AISRV, FLASH, HOST, run_process
-from tests.support.relocatable import DIGITS as RELOCATABLE_DIGITS
 
 FILE: Final = "FILE"
 """What stands in a case for the file that is none."""

@@ -31,15 +31,15 @@ from aisrv.sensors.image.frame import Encoding, RawFrame
 from phy.spi.bus import SpiBus
 from phy.usb.urb import TransferStatus
 from tests.soak.check import Check, Figures
-from tests.support import networks
-from tests.support.expected_engine import (
+from tests.support.models import networks
+from tests.support.models.model_facts import facts_of
+from tests.support.oracles.expected_engine import (
     LOADS,
     ExpectedEngine,
     ModelFacts,
     frame_data,
     interpreted,
 )
-from tests.support.model_facts import facts_of
 
 DIGITS: Final = digits.model_bytes()
 ADDING: Final = networks.two_input_add_network(16)

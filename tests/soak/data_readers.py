@@ -24,7 +24,9 @@ from aisrv.addons.evaluate.inputs.pictures import decoded
 from aisrv.addons.evaluate.inputs.settings import InputSettings, read_settings
 from aisrv.addons.evaluate.inputs.sounds import read_wav
 from aisrv.addons.evaluate.sweep.settings import load_sweep
-from aisrv.analysis.profile import ProfileError, load_suite
+from aisrv.addons.pins.peripherals import i2s_format
+from aisrv.addons.pins.peripherals.stimulus import StimulusError, read_stimulus
+from aisrv.addons.predict.profile import ProfileError, load_suite
 from aisrv.board import BoardFileError
 from aisrv.board.xscope_file import read_xscope
 from aisrv.model.custom_options import CustomOptions
@@ -38,8 +40,6 @@ from aisrv.values.untrusted_picture import FORMATS
 from host_tools.errors import TensorError
 from host_tools.tensors.files import read_tensor
 from host_tools.tensors.tensor_spec import TensorSpec
-from phy.pins import i2s_format
-from phy.pins.stimulus import StimulusError, read_stimulus
 from tests.board.test_xscope_file import CONFIG
 from tests.monitor.trace.test_sinks import fill
 from tests.soak.reader import Reader

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from aisrv import digits
-from aisrv.analysis.replay.transfers import devices_of, transfers_of
+from aisrv.addons.captures.replay.transfers import devices_of, transfers_of
 from aisrv.board import BoardFileError
 from aisrv.board.toml_file import parse_board
 from aisrv.board.xn_file import parse_xn
@@ -35,9 +35,9 @@ from tests.board.test_xn_file import BOARD as XN_BOARD
 from tests.soak.check import Check, Figures
 from tests.soak.data_readers import DATA_READERS
 from tests.soak.reader import Reader, mutant
-from tests.support.hostile_graphs import computer, try_manifest, try_text, try_words
+from tests.support.models.hostile_graphs import computer, try_manifest, try_text, try_words
+from tests.support.models.relocatable import DIGITS as RELOCATABLE_DIGITS
 from tests.support.paths import ROOT
-from tests.support.relocatable import DIGITS as RELOCATABLE_DIGITS
 
 LONGEST: Final = 1.0
 """Seconds of CPU that a file may take."""

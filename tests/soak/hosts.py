@@ -24,10 +24,10 @@ from host_tools.client import AiServer
 from host_tools.standins.pyusb_backend import UsbipBackend, get_backend
 from host_tools.transports.usb import UsbTransport
 from tests.soak.check import Check, Figures
-from tests.support import networks
-from tests.support.engines import INSTALLED
-from tests.support.ioserver_host import IoserverHost
+from tests.support.benches.engines import INSTALLED
+from tests.support.models import networks
 from tests.support.paths import ROOT
+from tests.support.peers.ioserver_host import IoserverHost
 from tests.support.programs import AISRV, Started, running
 
 MODELS: Final = (digits.model_bytes(), networks.two_input_add_network(48), digits.two_output_model_bytes())

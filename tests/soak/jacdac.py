@@ -48,9 +48,9 @@ from tests.soak.jacdac_links import (
     tcp_link,
     websocket_link,
 )
-from tests.support import networks
-from tests.support.jacdac_client import CLIENT, BusClient
-from tests.support.process_resources import count_descriptors, count_tasks
+from tests.support.models import networks
+from tests.support.oracles.process_resources import count_descriptors, count_tasks
+from tests.support.peers.jacdac_client import CLIENT, BusClient
 from tests.support.programs import running
 
 SESSION: Final = 80

@@ -14,7 +14,7 @@ from wsproto.events import BytesMessage
 from aisrv.addons.jacdac.bus.jdusb import BRIDGE_CLASS, BridgeCommand, Decoder, encode
 from aisrv.addons.jacdac.wire.frame import Frame, FrameError, ServicePacket, multicast_frame
 from aisrv.addons.jacdac.wire.stream import FrameSplitter, with_length
-from tests.support.jacdac_client import CLIENT
+from tests.support.peers.jacdac_client import CLIENT
 
 KEPT: Final = 4096
 """Frames that a link keeps until they are asked for."""

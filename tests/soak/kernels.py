@@ -10,17 +10,17 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.kernels.backend import KernelBackend
-from aisrv.kernels.backends.registry import SHIPPED, BackendError, find_backend
-from aisrv.kernels.network.load import load_network
+from aisrv.addons.kernels.backend import KernelBackend
+from aisrv.addons.kernels.backends.registry import SHIPPED, BackendError, find_backend
+from aisrv.addons.kernels.network.load import load_network
 from aisrv.model import Model
 from aisrv.model.dtypes import DTYPES
 from aisrv.model.reader import read_model
 from tests.soak.check import Check, Figures
-from tests.support import mlperf_tiny, tflite_micro_models
-from tests.support.kernel_backends import LARGE
-from tests.support.models import tflm
-from tests.support.random_networks import drawn_network
+from tests.support.models.kernel_backends import LARGE
+from tests.support.models.one_operator import tflm
+from tests.support.models.random_networks import drawn_network
+from tests.support.peers import mlperf_tiny, tflite_micro_models
 
 _LARGE_EVERY: Final = 1000
 

@@ -15,7 +15,7 @@ import pytest
 from flash_server.chip.storage import FileStorage
 from flash_server.errors import StorageError
 from tests.soak.check import Check, Figures
-from tests.support.killed_writer import PART
+from tests.support.oracles.killed_writer import PART
 from tests.support.paths import ROOT
 
 
@@ -31,7 +31,7 @@ def run(size: int, seed: int) -> Figures:
         links[1].symlink_to(links[0])
         (folder / "folder").symlink_to(folder / "chips")
         arguments = [str(chip), str(size), "whole", str(seed), *map(str, links)]
-        program = [sys.executable, "-m", "tests.support.killed_writer", *arguments]
+        program = [sys.executable, "-m", "tests.support.oracles.killed_writer", *arguments]
         done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         kills, finished, mixed = map(int, done.stdout.split())

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from benchmarks.hostile_models import tally
 from tests.soak.check import Check, Figures
-from tests.support.engines import INSTALLED
-from tests.support.hostile_images import image_case
-from tests.support.hostile_trial import LIMITS
-from tests.support.relocatable import DIGITS as DIGITS_IMAGE
+from tests.support.benches.engines import INSTALLED
+from tests.support.benches.hostile_trial import LIMITS
+from tests.support.models.hostile_images import image_case
+from tests.support.models.relocatable import DIGITS as DIGITS_IMAGE
 
 KINDS: Final = (
     *(kind for kind in INSTALLED if kind != "xcore"),

@@ -12,19 +12,19 @@ import pytest
 
 from aisrv import digits
 from tests.soak.files import READERS, try_file
-from tests.support.hostile_graphs import try_manifest
+from tests.support.models.hostile_graphs import try_manifest
 from tests.support.paths import ROOT, product_sources
 
 OPENERS: Final = ("read_regular", "opened_regular", "open_regular")
 MUTANTS: Final = 25
 
-BY_COMMANDS: Final = ("aisrv/cli/", "host_tools/commands/", "aisrv/web/address.py")
+BY_COMMANDS: Final = ("aisrv/cli/", "host_tools/commands/", "aisrv/addons/web/address.py")
 """Where commands read a parameter: `tests/soak/test_command_files.py` has a case for each."""
 
 ELSEWHERE: Final = {
     "aisrv/board/toml_file.py _labels": "tests/board/test_toml_file.py",
     "aisrv/addons/graph/device.py _driver": "tests/addons/graph/test_device.py",
-    "aisrv/device/peripherals.py _read_bytes": "tests/device/test_peripherals.py",
+    "aisrv/addons/pins/part.py _read_bytes": "tests/addons/pins/test_part.py",
     "aisrv/addons/evaluate/data/mapped_rows.py opened": "tests/addons/evaluate/running/test_local_run.py",
     "aisrv/addons/evaluate/evaluation.py cpu_name": "tests/addons/evaluate/cli/test_evaluate.py",
     "aisrv/addons/evaluate/fleet/job.py _listed": "tests/addons/evaluate/fleet/test_job.py",
@@ -34,9 +34,9 @@ ELSEWHERE: Final = {
     "aisrv/addons/evaluate/folder/hashes.py read_list": "tests/addons/evaluate/folder/test_folder_integrity.py",
     "aisrv/addons/evaluate/folder/hashes.py write_list": "tests/addons/evaluate/folder/test_folder_integrity.py",
     "aisrv/addons/evaluate/folder/plan.py open_folder": "tests/addons/evaluate/folder/test_folder_integrity.py",
-    "aisrv/firmware/compiler.py launcher": "tests/firmware/test_confinement.py",
-    "aisrv/firmware/confinement.py _bits_of": "tests/firmware/test_confinement.py",
-    "aisrv/firmware/pyxsim/runs.py run_under_checkers": "tests/firmware/pyxsim",
+    "aisrv/addons/firmware/compiler.py launcher": "tests/addons/firmware/test_confinement.py",
+    "aisrv/addons/firmware/confinement.py _bits_of": "tests/addons/firmware/test_confinement.py",
+    "aisrv/addons/firmware/pyxsim/runs.py run_under_checkers": "tests/addons/firmware/pyxsim",
     "aisrv/addons/evaluate/folder/parts.py _times": "tests/addons/evaluate/folder/test_parts.py",
     "aisrv/addons/evaluate/folder/plan.py input_values": "tests/addons/evaluate/folder/test_plan.py",
     "aisrv/addons/evaluate/folder/plan.py read_plan": "tests/addons/evaluate/folder/test_plan.py",
@@ -44,12 +44,12 @@ ELSEWHERE: Final = {
     "aisrv/addons/evaluate/request.py load": "tests/soak/test_command_files.py",
     "aisrv/addons/evaluate/running/reader_process.py _content": "tests/addons/evaluate/running/test_readers.py",
     "aisrv/addons/evaluate/sweep/cells.py read_models": "tests/addons/evaluate/sweep/test_sweep.py",
-    "aisrv/firmware/compiler.py _keep": "tests/firmware/test_compiler.py",
-    "aisrv/firmware/compiler.py _key": "tests/firmware/test_compiler.py",
-    "aisrv/firmware/pyxsim/testers.py __init__": "tests/firmware/pyxsim/test_testers.py",
+    "aisrv/addons/firmware/compiler.py _keep": "tests/addons/firmware/test_compiler.py",
+    "aisrv/addons/firmware/compiler.py _key": "tests/addons/firmware/test_compiler.py",
+    "aisrv/addons/firmware/pyxsim/testers.py __init__": "tests/addons/firmware/pyxsim/test_testers.py",
     "aisrv/addons/graph/compiler/compile.py load_graph": "tests/addons/graph/compiler/test_compile_loading.py",
-    "aisrv/image_builder/compiler.py _compile": "tests/image_builder",
-    "aisrv/image_builder/compiler.py _objects": "tests/image_builder",
+    "aisrv/addons/kernels/images/compiler.py _compile": "tests/addons/kernels/images",
+    "aisrv/addons/kernels/images/compiler.py _objects": "tests/addons/kernels/images",
     "aisrv/inference/interpreters/xcore_config.py _version": "tests/inference",
     "flash_server/chip/storage.py read_registers": "tests/flash_server/chip/test_storage.py",
     "host_tools/client.py load_model": "tests/host_tools/test_client.py",

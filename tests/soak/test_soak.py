@@ -7,7 +7,7 @@ import pytest
 from tests.soak import __main__ as soak
 from tests.soak.check import Check
 from tests.soak.checks import CHECKS
-from tests.support.engines import need
+from tests.support.benches.engines import need
 from tests.support.paths import ROOT
 
 STARTS = {"command_files", "hosts", "models", "workers", "jacdac", "usbip"}

@@ -26,10 +26,9 @@ from aisrv.board import Board
 from aisrv.device.device import open_devices
 from aisrv.inference.process.inline import inline
 from tests.soak.check import Check, Figures
-from tests.support import networks
-from tests.support.process_resources import count_descriptors, count_tasks
-from tests.support.programs import running
-from tests.support.usbip_host import (
+from tests.support.models import networks
+from tests.support.oracles.process_resources import count_descriptors, count_tasks
+from tests.support.peers.usbip_host import (
     CLEAR_HALT_IN,
     CLEAR_HALT_OUT,
     DEVICE_DESCRIPTOR,
@@ -46,6 +45,7 @@ from tests.support.usbip_host import (
     submit_out,
     unlink,
 )
+from tests.support.programs import running
 
 SESSION: Final = 400
 """Messages of a session, on average."""

@@ -20,9 +20,9 @@ from aisrv.inference.process.isolation import ALARM_SECONDS, Limits
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from tests.soak.check import Check, Figures
-from tests.support import networks
-from tests.support.engines import EXACT, INSTALLED, isolated_as
-from tests.support.process_resources import child_processes
+from tests.support.benches.engines import EXACT, INSTALLED, isolated_as
+from tests.support.models import networks
+from tests.support.oracles.process_resources import child_processes
 
 KINDS: Final = (*(kind for kind in INSTALLED if kind in EXACT), "kernels")
 LIMITS: Final = Limits(load_seconds=40.0, invoke_seconds=2.0)

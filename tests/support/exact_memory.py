@@ -21,10 +21,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pytest
 
-from aisrv.kernels.backends.native import backend, pictures, steps
-from aisrv.kernels.backends.native import library as native_library
-from aisrv.kernels.network import load as network_load
-from aisrv.kernels.network.plan import plan_apart
+from aisrv.addons.kernels.backends.native import backend, pictures, steps
+from aisrv.addons.kernels.backends.native import library as native_library
+from aisrv.addons.kernels.network import load as network_load
+from aisrv.addons.kernels.network.plan import plan_apart
 
 _PAGE: Final = mmap.PAGESIZE
 _NONE: Final = 0

@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any
 
 OTHERS = ("host_tools.cli", "flash_server.cli")
-LATER = ("numpy", "rich.table", "aisrv.model.reader", "aisrv.kernels.network")
+LATER = ("numpy", "rich.table", "aisrv.model.reader", "aisrv.addons.kernels.network")
 """What many commands import when they run, and takes most of their time."""
 MOST_BYTES = 1 << 20
 

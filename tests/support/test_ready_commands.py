@@ -57,7 +57,7 @@ def test_what_python_reads_when_it_begins_needs_a_new_process() -> None:
     [
         (AISRV, True),
         ([*HOST, "info"], True),
-        ([sys.executable, "-P", "-m", "aisrv.firmware.cc"], False),
+        ([sys.executable, "-P", "-m", "aisrv.addons.firmware.cc"], False),
         ([sys.executable, "-c", "pass"], False),
         (["aisrv", "run"], False),
         ([sys.executable, "-P", "-m"], False),

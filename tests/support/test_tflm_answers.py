@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from aisrv import digits
-from tests.support.models import random_int8
-from tests.support.tflm_answers import RUNTIME, Answers, runtime_of
+from tests.support.models.one_operator import random_int8
+from tests.support.peers.tflm_answers import RUNTIME, Answers, runtime_of
 
 DATA = random_int8((1, 8, 8, 1))
 

@@ -16,24 +16,24 @@ from tests.support.paths import ROOT, product_sources
 OTHERS = {
     "aisrv/values/addons.py: open(os.path.join(folder, path), 'rb')": "entry points of installed packages",
     "aisrv/digits/__init__.py: files(__name__).joinpath(name).read_bytes": "a file of the package",
-    "aisrv/kernels/backends/native/library.py: (FOLDER / name).read_bytes": "a file of the package",
+    "aisrv/addons/kernels/backends/native/library.py: (FOLDER / name).read_bytes": "a file of the package",
     "aisrv/values/extras.py: distribution('aisrv').read_text": "pip's record of the package",
     "aisrv/inference/interpreter.py: (Path(aisrv.__file__).parent / _WARM_UP_MODEL).read_bytes": (
         "a file of the package, read in a worker"
     ),
-    "aisrv/image_builder/structures.py: (files('aisrv.image_builder') / 'c' / 'network.h').read_text": (
+    "aisrv/addons/kernels/images/structures.py: (files('aisrv.addons.kernels.images') / 'c' / 'network.h').read_text": (
         "a file of the package"
     ),
-    "aisrv/image_builder/backend.py: (files('aisrv.image_builder') / 'images' / IMAGE).read_bytes": (
+    "aisrv/addons/kernels/images/backend.py: (files('aisrv.addons.kernels.images') / 'images' / IMAGE).read_bytes": (
         "a file of the package"
     ),
     "aisrv/addons/evaluate/inputs/front_ends.py: files(__package__).joinpath(_PREPROCESSOR).read_bytes": (
         "a file of the package"
     ),
-    "aisrv/web/server.py: path.read_bytes": "files of the package",
-    "aisrv/cli/wireshark.py: DISSECTOR.read_bytes": "a file of the package",
+    "aisrv/addons/web/server.py: path.read_bytes": "files of the package",
+    "aisrv/addons/captures/wireshark_command.py: DISSECTOR.read_bytes": "a file of the package",
     "aisrv/inference/process/sandbox_layers.py: Path('/proc/self/uid_map').read_text": "the kernel's",
-    "aisrv/firmware/tile_process.py: Path(f'/proc/{self._process.pid}/statm').read_text": "the kernel's",
+    "aisrv/addons/firmware/tile_process.py: Path(f'/proc/{self._process.pid}/statm').read_text": "the kernel's",
     "aisrv/attach/usbip/vhci.py: path.read_text": "the kernel's, in sysfs",
     "host_tools/transports/spi/transport.py: BUFSIZ_FILE.read_text": "the kernel's, in sysfs",
     "host_tools/standins/spidev.py: open(BUFSIZ_FILE)": "the kernel's, in sysfs, in programs of others",
@@ -53,13 +53,13 @@ OTHERS = {
     "aisrv/addons/evaluate/data/urls.py: files.open(place, 'rb')": "no local file, and up to a size",
     "aisrv/addons/evaluate/inputs/sounds.py: wave.open": "of bytes in memory",
     "aisrv/sensors/sources/samples.py: wave.open": "of an open regular file",
-    "phy/pins/i2s_format.py: wave.open": "of an open regular file",
-    "aisrv/firmware/inline_assembly.py: _ASSEMBLER.read_text": "a file of the package",
-    "aisrv/firmware/compiler.py: path.read_bytes": "files of the package",
-    "aisrv/firmware/xs3_assembler.py: Path(each).read_text": "what the compiler wrote",
-    "aisrv/firmware/whole_program.py: Path('/proc/thread-self/stat').read_text": "the kernel's",
-    "aisrv/kernels/backends/native/team.py: groups.read_text": "the kernel's",
-    "aisrv/kernels/backends/native/team.py: (group / 'cpu.max').read_text": "the kernel's, in cgroupfs",
+    "aisrv/addons/pins/peripherals/i2s_format.py: wave.open": "of an open regular file",
+    "aisrv/addons/firmware/inline_assembly.py: _ASSEMBLER.read_text": "a file of the package",
+    "aisrv/addons/firmware/compiler.py: path.read_bytes": "files of the package",
+    "aisrv/addons/firmware/host_assembler.py: Path(each).read_text": "what the compiler wrote",
+    "aisrv/addons/firmware/whole_program.py: Path('/proc/thread-self/stat').read_text": "the kernel's",
+    "aisrv/addons/kernels/backends/native/team.py: groups.read_text": "the kernel's",
+    "aisrv/addons/kernels/backends/native/team.py: (group / 'cpu.max').read_text": "the kernel's, in cgroupfs",
     "flash_server/commands/options.py: Image.open": "a flash image, which is mapped by `map_file`",
     "flash_server/commands/chip.py: Image.open": "a flash image, which is mapped by `map_file`",
     "flash_server/commands/pack.py: Image.open": "a flash image, which is mapped by `map_file`",

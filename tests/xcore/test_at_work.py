@@ -8,9 +8,9 @@ from trio.testing import MockClock
 
 from aisrv.xcore.at_work import MOST_HELD_SECONDS, AtWork
 from aisrv.xcore.node import open_node
-from aisrv.xcore.timed_classes import TIMED, timeline_of
-from aisrv.xcore.timeline import Timeline
-from tests.support.pin_bench import Line
+from aisrv.xcore.timed.classes import TIMED, timeline_of
+from aisrv.xcore.timed.timeline import Timeline
+from tests.support.benches.pin_bench import Line
 
 Promise = Callable[[Timeline, int], object]
 OTHER = 1_000

@@ -20,7 +20,7 @@ from trio.testing import MockClock
 import aisrv.xcore
 from aisrv.xcore.clock import TICKS_PER_SECOND
 from aisrv.xcore.core import current_core
-from aisrv.xcore.interrupts import (
+from aisrv.xcore.interrupts.api import (
     enable_trigger,
     interrupt_permitted,
     interrupt_unmask_all,
@@ -29,8 +29,8 @@ from aisrv.xcore.interrupts import (
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
 from aisrv.xcore.select import select, select_or_default
-from aisrv.xcore.timed_classes import TIMED, timeline_of
-from tests.support.pin_bench import Line
+from aisrv.xcore.timed.classes import TIMED, timeline_of
+from tests.support.benches.pin_bench import Line
 
 DAY = 86_400
 AGES = {"97 days": 97 * DAY, "a year": 365 * DAY, "10 years": 3650 * DAY}

@@ -4,7 +4,7 @@ import trio
 import trio.testing
 
 from aisrv.xcore.deadlock_watch import WATCH_SECONDS, DeadlockWatch
-from tests.support.simulation import simulated
+from tests.support.benches.simulation import simulated
 
 
 class _Node:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import trio
 
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_word
 from aisrv.xcore.lib_xcore import (
     chan_alloc,
     chan_free,
@@ -28,7 +28,7 @@ from aisrv.xcore.node import open_node
 from aisrv.xcore.select import Selection
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.traps import SizeError, Trap, TrapKind
-from tests.support.simulation import bench, settle, simulated
+from tests.support.benches.simulation import bench, settle, simulated
 
 
 @pytest.mark.parametrize(("allocate", "limit"), [(chanend_alloc, 32), (hwtimer_alloc, 10), (lock_alloc, 4)])

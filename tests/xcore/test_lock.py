@@ -5,7 +5,7 @@ import pytest
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.node import open_node
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.support.simulation import bench, settle, simulated
+from tests.support.benches.simulation import bench, settle, simulated
 
 
 @simulated

@@ -4,7 +4,7 @@ import trio
 
 from aisrv.xcore.mutex import Mutex
 from aisrv.xcore.node import open_node
-from tests.support.simulation import settle, simulated
+from tests.support.benches.simulation import settle, simulated
 
 
 @simulated

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from aisrv.xcore.channel import chan_in_word, chan_out_word
+from aisrv.xcore.channels.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.select import Case, select
 from aisrv.xcore.traps import Deadlock
-from tests.support.simulation import Started, settle, simulated, sole_error
+from tests.support.benches.simulation import Started, settle, simulated, sole_error
 
 
 def _report(program: Callable[[], Awaitable[None]]) -> str:

@@ -19,7 +19,7 @@ from aisrv.xcore.probes import (
 )
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.support.simulation import simulated
+from tests.support.benches.simulation import simulated
 
 LEVEL = Probe("level", ProbeKind.CONTINUOUS, DataType.INT, "mV")
 COUNT = Probe("count", ProbeKind.DISCRETE, DataType.UINT)

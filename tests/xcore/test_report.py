@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_word
 from aisrv.xcore.node import open_node
 from aisrv.xcore.select import select
 from aisrv.xcore.traps import Trap
-from tests.support.simulation import bench, settle, simulated
+from tests.support.benches.simulation import bench, settle, simulated
 
 
 @simulated

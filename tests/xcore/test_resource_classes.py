@@ -1,6 +1,6 @@
 """A node makes its resources of the classes that it is given."""
 
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.core import Core
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.node import open_node

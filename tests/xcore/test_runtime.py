@@ -3,11 +3,11 @@
 import pytest
 import trio
 
-from aisrv.xcore.channel import chan_in_word
+from aisrv.xcore.channels.channel import chan_in_word
 from aisrv.xcore.node import open_node
 from aisrv.xcore.select import select
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.support.simulation import settle, simulated, sole_error
+from tests.support.benches.simulation import settle, simulated, sole_error
 
 
 @simulated

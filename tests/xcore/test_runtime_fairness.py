@@ -6,11 +6,11 @@ import pytest
 import trio
 from trio.testing import assert_checkpoints, assert_no_checkpoints
 
-from aisrv.xcore.channel import chan_in_word, chan_out_word
+from aisrv.xcore.channels.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.runtime import MAX_VERBS_PER_TURN
 from aisrv.xcore.select import Selection, select, select_or_default
-from tests.support.simulation import bench, settle, simulated
+from tests.support.benches.simulation import bench, settle, simulated
 
 
 async def _take_a_lock(node: Node) -> None:

@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import assert_checkpoints, assert_no_checkpoints
 
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.core import Core
 from aisrv.xcore.node import open_node
 from aisrv.xcore.runtime import MAX_VERBS_PER_TURN
@@ -15,7 +15,7 @@ from aisrv.xcore.select import Case, SelectError, Selection, select, select_or_d
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.support.simulation import Bench, bench, drain, settle, simulated, tokens
+from tests.support.benches.simulation import Bench, bench, drain, settle, simulated, tokens
 
 
 def _sinks(test: Bench, count: int) -> tuple[list[ChanEnd], list[ChanEnd]]:

@@ -18,13 +18,13 @@ from aisrv.protocol.engine_channel import (
     receive_set,
     set_command,
 )
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.listener import Call
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.listener import Call
 from aisrv.xcore.runtime import MAX_VERBS_PER_TURN
 from aisrv.xcore.select import Selection
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.support.simulation import Bench, bench, settle, simulated
+from tests.support.benches.simulation import Bench, bench, settle, simulated
 
 GET, SET = 0x08, 0x88
 DATA = b"eleven byte"

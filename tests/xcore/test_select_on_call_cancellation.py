@@ -20,15 +20,15 @@ from aisrv.protocol.engine_channel import (
     refuse_get,
     set_command,
 )
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import Channel
-from aisrv.xcore.listener import Call
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import Channel
+from aisrv.xcore.channels.listener import Call
 from aisrv.xcore.node import open_node
 from aisrv.xcore.select import Selection
 from aisrv.xcore.trace import Tracer
 from tests.support.amounts import amount
-from tests.support.oracle.draws import GETS, SET, SETS, answer_to, data_of
-from tests.support.simulation import settle
+from tests.support.benches.simulation import settle
+from tests.support.oracles.substrate.draws import GETS, SET, SETS, answer_to, data_of
 
 Command = tuple[int, int, bytes]
 

@@ -10,12 +10,12 @@ import trio
 
 from aisrv.protocol.commands import Status
 from aisrv.protocol.engine_channel import AT_ONCE, answer_set, receive_command, receive_set, set_command
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.counted_chanend import counting
-from aisrv.xcore.listener import Call
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.counted import counting
+from aisrv.xcore.channels.listener import Call
 from aisrv.xcore.select import Selection
 from aisrv.xcore.trace import Tracer
-from tests.support.simulation import Bench, bench, settle, simulated
+from tests.support.benches.simulation import Bench, bench, settle, simulated
 
 SET = 0x88
 DATA = b"eleven byte"

@@ -5,8 +5,8 @@ import trio
 from aisrv.xcore.node import open_node
 from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
 from aisrv.xcore.signal import Signal
-from aisrv.xcore.timed_classes import TIMED
-from tests.support.simulation import settle, simulated
+from aisrv.xcore.timed.classes import TIMED
+from tests.support.benches.simulation import settle, simulated
 
 
 @simulated

@@ -3,12 +3,12 @@
 import pytest
 
 from aisrv.protocol.engine_channel import get_command
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word, chan_out_two_words, chan_out_word
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_word, chan_out_two_words, chan_out_word
 from aisrv.xcore.select import Selection
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.support.simulation import bench, drain, receive_singly, settle, simulated, tokens
+from tests.support.benches.simulation import bench, drain, receive_singly, settle, simulated, tokens
 
 END = Control.END
 PAUSE = Control.PAUSE

@@ -7,7 +7,7 @@ from aisrv.xcore.memory import OutOfMemory
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.support.simulation import settle, simulated, sole_error
+from tests.support.benches.simulation import settle, simulated, sole_error
 
 
 @simulated

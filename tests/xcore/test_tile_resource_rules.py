@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 import pytest
 import trio
 
-from aisrv.xcore.array import receive_array, receive_array_piece
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_buf_byte, chan_in_buf_word, chan_in_word, chan_out_word
+from aisrv.xcore.channels.array import receive_array, receive_array_piece
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_buf_byte, chan_in_buf_word, chan_in_word, chan_out_word
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.memory import MemoryBlock, TileMemory
 from aisrv.xcore.node import Node, open_node
@@ -16,7 +16,7 @@ from aisrv.xcore.select import Case, Selection, select, select_or_default
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.timer import Timer, TimerAfter
 from aisrv.xcore.traps import SizeError, Trap, TrapKind
-from tests.support.simulation import bench, settle, simulated
+from tests.support.benches.simulation import bench, settle, simulated
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aisrv.xcore.node import open_node
 from aisrv.xcore.traps import Trap, TrapKind
 from tests.support.amounts import in_ci
-from tests.support.simulation import simulated
+from tests.support.benches.simulation import simulated
 
 
 @simulated

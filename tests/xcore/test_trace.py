@@ -7,8 +7,8 @@ import trio
 
 from aisrv.protocol.commands import Command, Status, command_name
 from aisrv.protocol.engine_channel import answer_get, get_command, receive_command
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word, chan_out_word
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_word, chan_out_word
 from aisrv.xcore.core import Core, Resource, current_core
 from aisrv.xcore.node import open_node
 from aisrv.xcore.select import Selection, select
@@ -16,7 +16,7 @@ from aisrv.xcore.tokens import Control, Run
 from aisrv.xcore.trace import TracedEnd, TracedNode, Tracer
 from aisrv.xcore.traced import traced_command
 from aisrv.xcore.traps import Trap
-from tests.support.simulation import bench, settle, simulated
+from tests.support.benches.simulation import bench, settle, simulated
 
 
 class _Log(Tracer):

@@ -18,22 +18,22 @@ from aisrv.protocol.engine_channel import (
     receive_set,
     set_command,
 )
-from aisrv.xcore.array import receive_array, receive_word, send_word_and_array
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.listener import Call
+from aisrv.xcore.channels.array import receive_array, receive_word, send_word_and_array
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.listener import Call
 from aisrv.xcore.select import Selection
 from aisrv.xcore.tokens import PIECE_BYTES
 from aisrv.xcore.trace import Tracer
 from tests.support.amounts import amount
-from tests.support.oracle import substrate
-from tests.support.oracle.programs import (
+from tests.support.benches.simulation import Bench, EndTrace, bench, settle, simulated
+from tests.support.oracles.substrate import substrate
+from tests.support.oracles.substrate.programs import (
     Program,
     contended_program,
     matching_program,
     served_program,
 )
-from tests.support.simulation import Bench, EndTrace, bench, settle, simulated
-from tests.xcore.test_chanend_shortcuts import no_shortcuts
+from tests.xcore.channels.test_chanend_shortcuts import no_shortcuts
 
 
 def _run(program: Program, seed: int, tracer: Tracer | None) -> Any:

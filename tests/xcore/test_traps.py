@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.verb import Steps, verb
 from aisrv.xcore.core import Core
 from aisrv.xcore.node import open_node
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap, TrapKind, XcoreError, ecall
-from aisrv.xcore.verb import Steps, verb
-from tests.support.simulation import bench, settle, simulated, sole_error
+from tests.support.benches.simulation import bench, settle, simulated, sole_error
 
 
 def test_trap_kinds_have_the_numbers_of_trycatch_h() -> None:

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from aisrv.xcore.waiter import Waiter
-from tests.support.simulation import Started, settle, simulated
+from tests.support.benches.simulation import Started, settle, simulated
 
 
 @simulated

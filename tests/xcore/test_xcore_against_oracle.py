@@ -8,9 +8,9 @@ import pytest
 
 from aisrv.xcore.trace import Tracer
 from tests.support.amounts import in_ci, some
-from tests.support.oracle import execution, substrate
-from tests.support.oracle.execution import Outcome
-from tests.support.oracle.programs import (
+from tests.support.oracles.substrate import execution, substrate
+from tests.support.oracles.substrate.execution import Outcome
+from tests.support.oracles.substrate.programs import (
     Program,
     any_program,
     contended_program,

@@ -5,13 +5,13 @@ import dataclasses
 import pytest
 import trio
 
-from aisrv.xcore.chanend import ChanEndStatistics
-from aisrv.xcore.channel import chan_in_word, chan_out_word
+from aisrv.xcore.channels.chanend import ChanEndStatistics
+from aisrv.xcore.channels.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import NodeStatistics, open_node
 from aisrv.xcore.select import Case, Selection, SelectStatistics
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.traps import ecall
-from tests.support.simulation import bench, settle, simulated
+from tests.support.benches.simulation import bench, settle, simulated
 
 A, B = 0x80000002, 0x80010002
 IDLE = ChanEndStatistics(

@@ -11,9 +11,9 @@ from aisrv.addons.evaluate.against import sqnr_db
 from aisrv.addons.evaluate.errors import EvaluateError
 from aisrv.addons.evaluate.request import Loaded, Request
 from aisrv.addons.evaluate.running.device_run import example_rows
-from aisrv.analysis.engine_comparison import Tensors
-from aisrv.analysis.engine_process import run_each_apart
-from aisrv.kernels.errors import KernelError
+from aisrv.addons.kernels.errors import KernelError
+from aisrv.addons.predict.engine_comparison import Tensors
+from aisrv.addons.predict.engine_process import run_each_apart
 from aisrv.model import Model, Operator
 from aisrv.model.dtypes import DTYPES
 

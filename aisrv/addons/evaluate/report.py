@@ -13,7 +13,7 @@ from aisrv.addons.evaluate.inputs.settings import to_toml
 from aisrv.addons.evaluate.running.device_run import example_rows
 from aisrv.addons.evaluate.sight import picture_of, png
 from aisrv.addons.evaluate.terminal import drift_text, figure, layer_text
-from aisrv.analysis.template import render
+from aisrv.addons.predict.template import render
 
 if TYPE_CHECKING:
     from aisrv.addons.evaluate.evaluation import Outcome

@@ -34,7 +34,7 @@ from aisrv.sensors.image.frame import FrameSource, SourceError
 from aisrv.sensors.sources.opening import open_source
 from aisrv.sensors.sources.spec import SourceSpec
 from aisrv.values.regular_file import ANY_SIZE, opened_regular
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.signal import Signal
 

@@ -8,6 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 from msgspec import structs
 
+from aisrv.addons.kernels.backends.registry import MOST_THREADS, NATIVE, THREADS
 from aisrv.board import (
     BOOT_MEMORIES,
     DEFAULT_SPI,
@@ -21,7 +22,6 @@ from aisrv.board import (
 from aisrv.board.catalog import BOARDS, find_board
 from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.device.engine_kinds import check_engine_kinds
-from aisrv.kernels.backends.registry import MOST_THREADS, NATIVE, THREADS
 from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, EngineKind
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group

@@ -30,7 +30,7 @@ class EngineKindType(click.ParamType[EngineKind]):
         _ = ctx, param
         names = list(ENGINE_KINDS)
         if incomplete.startswith(f"{KERNELS}:"):
-            from aisrv.kernels.backends.registry import backend_names
+            from aisrv.addons.kernels.backends.registry import backend_names
 
             names = [f"{KERNELS}:{name}" for name in backend_names()]
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]

@@ -12,7 +12,7 @@ from aisrv.monitor.trace.detail import Detail
 from aisrv.monitor.trace.operators import share_out
 from aisrv.monitor.trace.requests import Requests
 from aisrv.monitor.trace.writer import TraceWriter
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.core import Core, Resource, current_core
 from aisrv.xcore.probes import Probe, ProbeEvent, ProbeKind, Value
 from aisrv.xcore.report import wakers_of

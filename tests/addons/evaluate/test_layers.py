@@ -10,7 +10,7 @@ from aisrv.addons.evaluate.figures import TaskSettings
 from aisrv.addons.evaluate.layers import compare_layers
 from aisrv.addons.evaluate.request import Request, load
 from aisrv.protocol.engine_kind import EngineKind
-from tests.support import mlperf_tiny
+from tests.support.peers import mlperf_tiny
 
 
 def test_kernels_and_litert_part_at_operator_1_of_ad01(tmp_path: Path) -> None:

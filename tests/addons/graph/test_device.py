@@ -19,10 +19,10 @@ from aisrv.attach.inprocess import InProcessHost
 from aisrv.board import Board, BoardError, EngineSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
-from aisrv.xcore.device_costs import graph_pass_slots
-from tests.support import networks
+from aisrv.xcore.timed.device_costs import graph_pass_slots
 from tests.support.amounts import amount
-from tests.support.graphs import (
+from tests.support.models import networks
+from tests.support.models.graphs import (
     STREAM,
     GraphBuilder,
     digit_graph,
@@ -32,7 +32,7 @@ from tests.support.graphs import (
     write_wav,
     write_words,
 )
-from tests.support.past_timeline import Scheduled
+from tests.support.oracles.past_timeline import Scheduled
 from tests.support.paths import ROOT
 
 Change = tuple[float, str, bool]

@@ -20,7 +20,7 @@ from aisrv.inference.process.inline import inline
 from aisrv.monitor.json_lines import status_line
 from aisrv.monitor.snapshot import DeviceMonitor
 from aisrv.monitor.values import DeviceStatus
-from tests.support.graphs import digit_graph, write_words
+from tests.support.models.graphs import digit_graph, write_words
 
 
 def status_after(tmp_path: Path) -> DeviceStatus:

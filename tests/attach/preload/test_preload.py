@@ -22,7 +22,9 @@ from aisrv.device.device import open_device
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
-from tests.support.preloaded_usb import (
+from tests.support.benches.usb_firmware import idle, loopback, source
+from tests.support.oracles.process_resources import count_descriptors, count_tasks
+from tests.support.peers.preloaded_usb import (
     CLAIM,
     PROGRAM_SECONDS,
     assert_unused,
@@ -30,9 +32,7 @@ from tests.support.preloaded_usb import (
     libusb_program,
     preloaded,
 )
-from tests.support.process_resources import count_descriptors, count_tasks
 from tests.support.programs import AISRV, missing, run_process
-from tests.support.usb_firmware import idle, loopback, source
 
 __all__ = ["libusb_program"]
 

@@ -21,7 +21,7 @@ from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
 from phy.usb.taps.fault_plan import Fault, FaultPlan
 from phy.usb.taps.faults import FaultyPort
-from tests.support.process_resources import count_descriptors
+from tests.support.oracles.process_resources import count_descriptors
 
 DEVICES = "sys/bus/usb/devices"
 

@@ -16,11 +16,11 @@ from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.spi.bus import SpiBus, Timing
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
-from tests.support.preloaded_spidev import spidev_client, spidev_preloaded
+from tests.support.benches.spi_echo import echo
+from tests.support.peers.preloaded_spidev import spidev_client, spidev_preloaded
+from tests.support.peers.spidev_expected import OF_SETTINGS, OF_SIZES, OPENING
+from tests.support.peers.spidev_program import pattern
 from tests.support.programs import missing
-from tests.support.spi_echo import echo
-from tests.support.spidev_expected import OF_SETTINGS, OF_SIZES, OPENING
-from tests.support.spidev_program import pattern
 
 __all__ = ["spidev_client"]
 

@@ -5,10 +5,10 @@ import struct
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from tests.support.preloaded_spidev import PreloadedSpidev, spidev_preloaded
-from tests.support.preloaded_usb import IOCTL, READ, WRITE
-from tests.support.spi_echo import echo
-from tests.support.spidev_messages import MESSAGE_OF_1, MESSAGE_OF_2, ioc_transfer
+from tests.support.benches.spi_echo import echo
+from tests.support.peers.preloaded_spidev import PreloadedSpidev, spidev_preloaded
+from tests.support.peers.preloaded_usb import IOCTL, READ, WRITE
+from tests.support.peers.spidev_messages import MESSAGE_OF_1, MESSAGE_OF_2, ioc_transfer
 
 ARRAY, DATA, ANSWER = 0x10000, 0x20000, 0x30000
 EFAULT, EINVAL, ENOTTY, EMSGSIZE = 14, 22, 25, 90

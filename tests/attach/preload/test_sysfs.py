@@ -21,9 +21,9 @@ from aisrv.protocol.usb_descriptors import (
 )
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
-from tests.support.preloaded_usb import CLAIM, RELEASE, PreloadedUsb, preloaded
+from tests.support.benches.usb_firmware import idle
+from tests.support.peers.preloaded_usb import CLAIM, RELEASE, PreloadedUsb, preloaded
 from tests.support.programs import AISRV, missing, run_process
-from tests.support.usb_firmware import idle
 
 PROGRAM_SECONDS = 30
 PLACE = BusPlace(1, 2, 1)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aisrv.attach.preload.usbfs import Capability, Ioctl, Urb, UrbFlag, UrbType
-from tests.support.preloaded_usb import compiled
+from tests.support.peers.preloaded_usb import compiled
 from tests.support.programs import missing, run_process
 
 HEADER = Path("/usr/include/linux/usbdevice_fs.h")

@@ -14,9 +14,10 @@ from trio.testing import wait_all_tasks_blocked
 from aisrv.attach.preload import usbfs_node
 from aisrv.attach.preload.wire import Command, Message, WireError
 from phy.usb.bus import UsbBus
-from tests.support.http_requests import requests
-from tests.support.listeners import end_of
-from tests.support.preloaded_usb import (
+from tests.support.benches.listeners import end_of
+from tests.support.benches.usb_firmware import idle, loopback, source
+from tests.support.peers.http_requests import requests
+from tests.support.peers.preloaded_usb import (
     CLAIM,
     CONTROL,
     DATA_ADDRESS,
@@ -44,8 +45,7 @@ from tests.support.preloaded_usb import (
     preloaded,
     urb,
 )
-from tests.support.usb_firmware import idle, loopback, source
-from tests.support.usbip_host import DEVICE_DESCRIPTOR
+from tests.support.peers.usbip_host import DEVICE_DESCRIPTOR
 
 OTHER_URB = 0x20000
 UINT_ADDRESS = 0x100

@@ -17,8 +17,8 @@ from aisrv.attach.spidev import cuse_wire as wire
 from aisrv.attach.spidev.cuse import CuseConnection, CuseError, serve_cuse
 from aisrv.attach.spidev.file import SpidevNode
 from phy.spi.bus import SpiBus
-from tests.support.spi_echo import EchoSlave, echo
-from tests.support.spidev_messages import MESSAGE_OF_1, MESSAGE_OF_2, ioc_transfer
+from tests.support.benches.spi_echo import EchoSlave, echo
+from tests.support.peers.spidev_messages import MESSAGE_OF_1, MESSAGE_OF_2, ioc_transfer
 
 OPEN, READ, WRITE, RELEASE, FLUSH, INTERRUPT, IOCTL, POLL, INIT = 14, 15, 16, 18, 25, 36, 39, 40, 4096
 EINTR, EIO, EBADF, ENOMEM, EFAULT, EINVAL, ENOTTY, ENOSYS, EMSGSIZE = 4, 5, 9, 12, 14, 22, 25, 38, 90

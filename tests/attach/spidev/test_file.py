@@ -17,7 +17,7 @@ from aisrv.attach.spidev.ioctls import (
     SpiIocTransfer,
     message_size,
 )
-from tests.support.spi_echo import EchoSlave, echo
+from tests.support.benches.spi_echo import EchoSlave, echo
 
 EINVAL, ENOTTY, EFAULT, EMSGSIZE = 22, 25, 14, 90
 ARRAY, DATA, ANSWER = 0x1000, 0x2000, 0x3000

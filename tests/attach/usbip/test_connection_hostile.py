@@ -12,8 +12,8 @@ from trio.testing import wait_all_tasks_blocked
 from aisrv.attach.usbip import connection as usbip_connection
 from aisrv.attach.usbip.connection import Connection
 from aisrv.protocol.usbip import MAX_TRANSFER
-from tests.support.usb_firmware import loopback
-from tests.support.usbip_host import (
+from tests.support.benches.usb_firmware import loopback
+from tests.support.peers.usbip_host import (
     EINVAL,
     GET_DEVICE_DESCRIPTOR,
     SET_CONFIGURATION,

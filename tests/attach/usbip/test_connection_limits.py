@@ -10,8 +10,8 @@ from aisrv.attach.usbip import connection as usbip_connection
 from aisrv.attach.usbip import urbs as pending_urbs
 from aisrv.attach.usbip.sender import Sender
 from aisrv.protocol.usbip import MAX_TRANSFER
-from tests.support.usb_firmware import idle, loopback, sink, source
-from tests.support.usbip_host import (
+from tests.support.benches.usb_firmware import idle, loopback, sink, source
+from tests.support.peers.usbip_host import (
     ECONNRESET,
     EINVAL,
     ENODEV,

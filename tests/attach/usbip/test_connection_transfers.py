@@ -9,8 +9,8 @@ from trio.testing import wait_all_tasks_blocked
 from aisrv.attach.inprocess import InProcessHost
 from aisrv.protocol.usbip import MAX_TRANSFER
 from phy.usb.bus import UsbBus
-from tests.support.usb_firmware import idle, loopback, sink
-from tests.support.usbip_host import (
+from tests.support.benches.usb_firmware import idle, loopback, sink
+from tests.support.peers.usbip_host import (
     DEVICE_DESCRIPTOR,
     ECONNRESET,
     EINVAL,

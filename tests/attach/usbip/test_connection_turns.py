@@ -21,10 +21,10 @@ from phy.usb import ep0
 from phy.usb.bus import ControlUrb, UsbBus
 from phy.usb.urb import MOST_PENDING, InUrb, OutUrb
 from phy.usb.xud import CALLS_AT_ONCE, InEndpoint, OutEndpoint
-from tests.support.step_watch import CallWatch
-from tests.support.usb_firmware import idle, sink
-from tests.support.usb_host import In, Out
-from tests.support.usbip_host import (
+from tests.support.benches.usb_firmware import idle, sink
+from tests.support.oracles.step_watch import CallWatch
+from tests.support.peers.usb_host import In, Out
+from tests.support.peers.usbip_host import (
     ENOMEM,
     SET_CONFIGURATION,
     UsbipHost,

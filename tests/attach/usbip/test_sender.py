@@ -7,7 +7,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.usbip.sender import Sender
-from tests.support.usbip_host import pattern
+from tests.support.peers.usbip_host import pattern
 
 
 class Pair:

@@ -15,8 +15,8 @@ from aisrv.protocol.usb_descriptors import (
     InterfaceDescriptor,
 )
 from phy.usb.bus import UsbBus
-from tests.support.usb_firmware import idle, loopback
-from tests.support.usbip_host import (
+from tests.support.benches.usb_firmware import idle, loopback
+from tests.support.peers.usbip_host import (
     DEVICE_DESCRIPTOR,
     EPIPE,
     GET_DEVICE_DESCRIPTOR,

@@ -16,9 +16,9 @@ from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.device.device import open_devices
 from phy.usb.bus import UsbBus
+from tests.support.benches.usb_firmware import idle, loopback
+from tests.support.peers.usbip_host import DEVICE_DESCRIPTOR, ExportedDevices, pattern, served
 from tests.support.programs import missing
-from tests.support.usb_firmware import idle, loopback
-from tests.support.usbip_host import DEVICE_DESCRIPTOR, ExportedDevices, pattern, served
 
 T = TypeVar("T")
 TOOL_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"

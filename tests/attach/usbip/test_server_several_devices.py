@@ -13,8 +13,8 @@ from aisrv.board import Board
 from aisrv.device.device import open_devices
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
-from tests.support.process_resources import count_tasks
-from tests.support.usbip_host import Answer, UsbipHost, submit_in, submit_out
+from tests.support.oracles.process_resources import count_tasks
+from tests.support.peers.usbip_host import Answer, UsbipHost, submit_in, submit_out
 
 GET_STATUS = b"\x01\0\0"
 GET_DEBUG_LOG = b"\x0f\0\0"

@@ -14,7 +14,7 @@ from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
 from phy.usb.xud import UsbReset
-from tests.support.usbip_host import ECONNRESET, SET_CONFIGURATION
+from tests.support.peers.usbip_host import ECONNRESET, SET_CONFIGURATION
 
 DEVID = 0x10001
 LENGTHS = st.sampled_from([0, 1, 511, 512, 513, 1024, 2000])

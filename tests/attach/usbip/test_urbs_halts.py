@@ -2,8 +2,8 @@
 
 from trio.testing import wait_all_tasks_blocked
 
-from tests.support.usb_firmware import idle, loopback
-from tests.support.usbip_host import (
+from tests.support.benches.usb_firmware import idle, loopback
+from tests.support.peers.usbip_host import (
     CLEAR_HALT_IN,
     CLEAR_HALT_OUT,
     EPIPE,

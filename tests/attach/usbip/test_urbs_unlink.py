@@ -6,8 +6,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from tests.support.usb_firmware import idle, loopback
-from tests.support.usbip_host import (
+from tests.support.benches.usb_firmware import idle, loopback
+from tests.support.peers.usbip_host import (
     DEVICE_DESCRIPTOR,
     ECONNRESET,
     GET_DEVICE_DESCRIPTOR,

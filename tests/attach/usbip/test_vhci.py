@@ -16,12 +16,12 @@ import trio
 from click.testing import CliRunner
 from trio.testing import wait_all_tasks_blocked
 
+from aisrv.addons.web.options import WebOptions
 from aisrv.attach.usbip import vhci
 from aisrv.attach.usbip.vhci import Port, Vhci, VhciError, attached
 from aisrv.board import Board
 from aisrv.cli.attach import attach_devices, run_attached
 from aisrv.cli.main import main
-from aisrv.cli.options.web import WebOptions
 from aisrv.cli.serving import DeviceSet, first_error
 from aisrv.device.device import ModelRefused
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
@@ -29,8 +29,8 @@ from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
 from phy.usb.taps.fault_plan import Fault, FaultPlan
 from phy.usb.taps.faults import FaultyPort
-from tests.support.process_resources import count_descriptors
-from tests.support.usbip_host import (
+from tests.support.oracles.process_resources import count_descriptors
+from tests.support.peers.usbip_host import (
     DEVICE_DESCRIPTOR,
     GET_DEVICE_DESCRIPTOR,
     SET_CONFIGURATION,

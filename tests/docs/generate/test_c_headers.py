@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from aisrv.firmware.compiler import INCLUDE
+from aisrv.addons.firmware.compiler import INCLUDE
 from docs.generate.c_headers import declared, headers, read_names
-from tests.support.c_programs import need_compiler
+from tests.support.benches.c_programs import need_compiler
 
 TEXT = """
 /* A comment: int commented(void); */

@@ -1,6 +1,6 @@
 """The table of costs: each constant has its unit and its basis."""
 
-from aisrv.xcore import device_costs
+from aisrv.xcore.timed import device_costs
 from docs.generate.device_costs import device_cost_table
 
 

@@ -28,7 +28,7 @@ from flash_server.chip.partitions import divide
 from flash_server.chip.storage import MemoryStorage
 from flash_server.errors import StorageError
 from flash_server.protocol import FlashCommand, FlashFailure, FlashReadError, FlashRequest
-from tests.support.flash_node import KIB, SMALL, FlashNode, Parts, flash_node, image, refused
+from tests.support.benches.flash_node import KIB, SMALL, FlashNode, Parts, flash_node, image, refused
 
 BOOT = 32 * KIB
 SLOT = 16 * KIB

@@ -29,7 +29,7 @@ class PowerCut(BaseException):
 
 def killed(path: Path, kills: int, kind: str) -> list[int]:
     done = run_process(
-        [sys.executable, "-m", "tests.support.killed_writer", path, str(kills), kind], cwd=ROOT
+        [sys.executable, "-m", "tests.support.oracles.killed_writer", path, str(kills), kind], cwd=ROOT
     )
     assert (done.returncode, done.stderr) == (0, "")
     return [int(word) for word in done.stdout.split()]

@@ -6,12 +6,12 @@ import pytest
 import trio
 
 from aisrv.xcore.node import open_node
-from aisrv.xcore.timed_classes import TIMED
-from aisrv.xcore.timed_runtime import TimedRuntime
+from aisrv.xcore.timed.classes import TIMED
+from aisrv.xcore.timed.runtime import TimedRuntime
 from flash_server.chip.part import CLOCK_HZ, MX25R6435F, WIDTH
 from flash_server.chip.storage import MemoryStorage
 from flash_server.chip.timed_chip import TimedChip
-from tests.support.device_time import on_virtual_time
+from tests.support.benches.device_time import on_virtual_time
 
 PART = MX25R6435F
 

@@ -13,8 +13,8 @@ from flash_server.errors import FlashError, StorageError
 from flash_server.image.headers import Part
 from flash_server.protocol import FlashFailure, FlashReadError, FlashRequest
 from tests.support.amounts import in_ci
-from tests.support.flash_node import KIB, FlashNode, Parts, flash_node, image, refused
-from tests.support.wires import END, Wiretap, send_tokens
+from tests.support.benches.flash_node import KIB, FlashNode, Parts, flash_node, image, refused
+from tests.support.benches.wires import END, Wiretap, send_tokens
 
 MODEL = bytes(index * 5 & 0xFF for index in range(20 * KIB))
 PARAMETERS = bytes(index * 3 & 0xFF for index in range(9 * KIB))

@@ -6,8 +6,8 @@ from aisrv.model.relocatable.container import Image
 from aisrv.model.relocatable.stored import stored, with_header
 from flash_server.client.images import read_image
 from flash_server.protocol import FlashFailure
-from tests.support.flash_node import VERSION, Parts, flash_node, image, refused
-from tests.support.relocatable import DIGITS_M33, digits_image, read
+from tests.support.benches.flash_node import VERSION, Parts, flash_node, image, refused
+from tests.support.models.relocatable import DIGITS_M33, digits_image, read
 
 IMAGE = digits_image()
 STORED = stored(IMAGE)

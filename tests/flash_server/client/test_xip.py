@@ -11,7 +11,7 @@ from flash_server.client.xip import open_window
 from flash_server.image.headers import Part
 from flash_server.protocol import FlashFailure, FlashReadError
 from tests.support.amounts import in_ci
-from tests.support.flash_node import VERSION, FlashNode, Parts, flash_node, image, refused
+from tests.support.benches.flash_node import VERSION, FlashNode, Parts, flash_node, image, refused
 
 XIP = bytes(index * 11 + (index >> 8) & 0xFF for index in range(1000))
 OPERATORS = bytes(range(100))

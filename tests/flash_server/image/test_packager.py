@@ -25,7 +25,7 @@ from flash_server.image.pack_config import read_config
 from flash_server.image.pack_options import PackOptions, describe
 from flash_server.image.packager import pack, unpack
 from flash_server.image.params_file import first_blob
-from tests.support.relocatable import DIGITS, DIGITS_FPU, DIGITS_M33, SEED
+from tests.support.models.relocatable import DIGITS, DIGITS_FPU, DIGITS_M33, SEED
 
 MODEL = bytes(range(256)) * 300
 PARAMETERS = bytes(range(250, -1, -1)) * 5

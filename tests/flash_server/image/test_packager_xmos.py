@@ -14,7 +14,7 @@ import pytest
 from flash_server.image import EngineImage, Generation, ImageFormat, parse
 from flash_server.image.image_file import EngineFiles
 from flash_server.image.packager import pack
-from tests.support.xcore_tools import python_with
+from tests.support.peers.xcore_tools import python_with
 
 TIMEOUT = 60
 

@@ -8,7 +8,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aisrv.xcore.channel import (
+from aisrv.xcore.channels.channel import (
     Transaction,
     chan_complete_transaction,
     chan_init_transaction_master,
@@ -26,7 +26,7 @@ from flash_server.errors import FlashError, PartError, StorageError
 from flash_server.image.headers import Part
 from flash_server.protocol import FlashCommand, FlashFailure, FlashReadError, FlashRequest
 from tests.support.amounts import in_ci
-from tests.support.flash_node import (
+from tests.support.benches.flash_node import (
     KIB,
     SMALL,
     VERSION,
@@ -38,7 +38,7 @@ from tests.support.flash_node import (
     start_server,
     swapped,
 )
-from tests.support.wires import Wiretap
+from tests.support.benches.wires import Wiretap
 
 READ_PARAMETERS, READ_MODEL, READ_OPERATORS, READ_XIP = range(4)
 CALIBRATION = bytes.fromhex("ff000f0f0f0f0f0fff00ff00ff00ff0031f7ce0831f7ce089c639c639c639c63")

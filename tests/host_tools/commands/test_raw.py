@@ -11,8 +11,8 @@ from aisrv.attach.background import BackgroundDevice
 from aisrv.board import DEFAULT_BOOT, FlashSpec
 from aisrv.inference.process.inline import inline
 from host_tools.cli import main
+from tests.support.benches.flash_node import Parts, image, swapped
 from tests.support.command_calls import CommandCalls
-from tests.support.flash_node import Parts, image, swapped
 
 COMMAND = CommandCalls(main)
 done, failed, call = COMMAND.done, COMMAND.failed, COMMAND.call

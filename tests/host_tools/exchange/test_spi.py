@@ -16,9 +16,9 @@ from host_tools.errors import (
     UnsupportedCommand,
 )
 from host_tools.exchange.spi import LONGEST_SLEEP, SHORTEST_SLEEP, SpiExchange
-from tests.support import networks
-from tests.support.memory_device import Engine
-from tests.support.spi_memory_slave import MemorySlave
+from tests.support.benches.memory_device import Engine
+from tests.support.benches.spi_memory_slave import MemorySlave
+from tests.support.models import networks
 
 MODEL = networks.adding_network()
 INFER_ERR, BAD_CMD = 0x10, 0x20

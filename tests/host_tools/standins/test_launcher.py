@@ -14,8 +14,8 @@ import usb
 
 from host_tools.standins.launcher import INJECTION, environment, run_program
 from tests.support.paths import ROOT
+from tests.support.peers.usbip_peers import echo_device, plugged
 from tests.support.programs import new_python, run_process, run_python
-from tests.support.usbip_peers import echo_device, plugged
 
 FIND = "import usb.core; d = usb.core.find(product='xAISRV'); print(d.manufacturer, hex(d.idProduct))"
 

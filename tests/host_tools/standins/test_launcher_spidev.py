@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from host_tools.standins.launcher import INJECTION, environment
+from tests.support.peers.spi_link_slaves import InvertingSlave, served
 from tests.support.programs import need_package, new_python, run_python
-from tests.support.spi_link_slaves import InvertingSlave, served
 
 spidev = need_package("spidev", "spidev")
 

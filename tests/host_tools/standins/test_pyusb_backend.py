@@ -18,7 +18,7 @@ from aisrv.protocol.usbip import DeviceRecord, Operation, OperationHeader, Submi
 from host_tools.standins.libusb_errors import usb_error
 from host_tools.standins.pyusb_backend import UsbipBackend, get_backend
 from host_tools.transports.usbip import pipeline as usbip_pipeline
-from tests.support.usbip_peers import (
+from tests.support.peers.usbip_peers import (
     DEADLINE,
     RECORD,
     Peer,

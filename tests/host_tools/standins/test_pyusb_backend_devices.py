@@ -13,7 +13,7 @@ from usbip.classes.device.cdc_acm import CDCACM, LineCoding
 from usbip.classes.device.msc import MSC
 
 from host_tools.standins.pyusb_backend import UsbipBackend
-from tests.support.usbip_peers import DEADLINE, plugged
+from tests.support.peers.usbip_peers import DEADLINE, plugged
 
 BLOCK, BLOCKS = 512, 256
 INQUIRY, READ_CAPACITY, READ_10, WRITE_10 = 0x12, 0x25, 0x28, 0x2A

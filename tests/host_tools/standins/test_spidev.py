@@ -18,8 +18,8 @@ import pytest
 from host_tools.standins import spidev as spidev_standin
 from host_tools.standins.spidev import SpiDev
 from phy.spi.bus import Timing
+from tests.support.peers.spi_link_slaves import InvertingSlave, served
 from tests.support.programs import need_package
-from tests.support.spi_link_slaves import InvertingSlave, served
 
 spidev = need_package("spidev", "spidev")
 

@@ -22,7 +22,7 @@ from host_tools.errors import TensorError
 from host_tools.tensors.files import read_model_file, read_tensor, write_file, write_tensor
 from host_tools.tensors.images import pixels_to_elements
 from host_tools.tensors.tensor_spec import TensorSpec
-from tests.support.networks import run
+from tests.support.models.networks import run
 
 TWO_BY_TWO = TensorSpec((1, 2, 2, 1), "int8", 1 / 255, -128)
 ALL_PIXELS = np.arange(256, dtype=np.uint8)

@@ -30,8 +30,8 @@ from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usb import UsbTransport, translate
 from host_tools.transports.usbip import transport as usbip_transport
 from host_tools.transports.usbip.transport import UsbipTransport
-from tests.support.memory_device import Backend, Device, Engine
-from tests.support.usbip_peers import echo_device, plugged
+from tests.support.benches.memory_device import Backend, Device, Engine
+from tests.support.peers.usbip_peers import echo_device, plugged
 
 
 @pytest.fixture

@@ -20,10 +20,10 @@ from aisrv.inference.process.isolation import Limits, isolated
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
-from tests.support import networks
 from tests.support.amounts import in_ci, share, some
-from tests.support.engines import ARENA, loaded
-from tests.support.engines import run_once as run
+from tests.support.benches.engines import ARENA, loaded
+from tests.support.benches.engines import run_once as run
+from tests.support.models import networks
 from tests.support.programs import run_process
 
 RUNNERS = pytest.mark.parametrize("factory", [isolated, inline])

@@ -8,7 +8,7 @@ from aisrv import digits
 from aisrv.inference.errors import ModelError
 from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.protocol.engine_kind import EngineKind
-from tests.support import networks
+from tests.support.models import networks
 
 ARENA = 1 << 16
 HAS_LITERT = find_spec("ai_edge_litert") is not None

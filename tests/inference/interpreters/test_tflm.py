@@ -23,9 +23,9 @@ from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
-from tests.support import networks
-from tests.support.engines import ARENA, loaded
-from tests.support.engines import run_once as run
+from tests.support.benches.engines import ARENA, loaded
+from tests.support.benches.engines import run_once as run
+from tests.support.models import networks
 from tests.support.programs import run_process
 
 DIGITS_ARENA = 3632

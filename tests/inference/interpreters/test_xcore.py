@@ -27,9 +27,11 @@ from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
-from tests.support import engines, mlperf_tiny, networks, xcore_tools
-from tests.support.engines import ARENA, run_once
-from tests.support.xcore_tools import Converted
+from tests.support.benches import engines
+from tests.support.benches.engines import ARENA, run_once
+from tests.support.models import networks
+from tests.support.peers import mlperf_tiny, xcore_tools
+from tests.support.peers.xcore_tools import Converted
 
 IMAGES = digits.test_images()
 

@@ -14,7 +14,7 @@ from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreters.xcore_config import with_config
 from aisrv.model import Metadata
 from aisrv.model.reader import read_model
-from tests.support import networks
+from tests.support.models import networks
 
 NAME = "xcoreSharedConfig"
 CONFIG_BYTES = 13 * 4 + 2 * 25 * 12

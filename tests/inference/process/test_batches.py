@@ -20,7 +20,7 @@ LABELS = [each.label for each in digits.test_images()]
 
 FRAGILE = '''
 import os, time
-from aisrv.inference.interpreters.kernels import KernelsInterpreter
+from aisrv.addons.kernels.interpreter import KernelsInterpreter
 
 class Fragile(KernelsInterpreter):
     """Dies of a first byte of 1, hangs on one of 2, refuses one of 3."""

@@ -14,7 +14,7 @@ from aisrv.inference.process import worker_process
 from aisrv.inference.process.isolation import ALARM_SECONDS, IsolatedInterpreter, Limits
 from aisrv.inference.process.worker import CHANGED, DONE
 from aisrv.inference.process.worker_process import WorkerProcess
-from tests.support import liar
+from tests.support.benches import liar
 
 LIMITS = Limits(load_seconds=3.0, invoke_seconds=0.3)
 PATIENCE = 30

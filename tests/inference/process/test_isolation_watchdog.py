@@ -12,7 +12,7 @@ from aisrv.inference.errors import InvokeError
 from aisrv.inference.process.isolation import Limits, isolated
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
-from tests.support.endless import LIMIT, endless_network
+from tests.support.models.endless import LIMIT, endless_network
 
 SECONDS = 0.3
 

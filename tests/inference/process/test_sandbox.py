@@ -14,10 +14,11 @@ from aisrv.inference.process.sandbox import Layers, Sandbox
 from aisrv.inference.process.sandbox_layers import landlock_version, sandbox, sandbox_line
 from aisrv.inference.process.sandbox_layers import sandbox_layers as describe
 from aisrv.protocol.engine_kind import EngineKind
-from tests.support import intruder, native, networks
-from tests.support.engines import need
+from tests.support.benches import intruder
+from tests.support.benches.engines import need
+from tests.support.models import native, networks
+from tests.support.models.relocatable import digits_image
 from tests.support.programs import missing
-from tests.support.relocatable import digits_image
 
 KINDS = {
     "tflite": "Intruder",
@@ -51,7 +52,7 @@ async def attempts(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("AISRV_TEST_PLACE", str(tmp_path))
     printed: list[str] = []
     runner = IsolatedInterpreter(
-        printed.append, EngineKind(f"tests.support.intruder:{(KINDS | EMULATORS)[kind]}")
+        printed.append, EngineKind(f"tests.support.benches.intruder:{(KINDS | EMULATORS)[kind]}")
     )
     model = digits_image() if kind == "relocatable" else digits.model_bytes()
     image, _ = digits.test_images()[0]
@@ -136,7 +137,7 @@ async def _unconfined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("AISRV_TEST_PLACE", str(tmp_path))
     monkeypatch.setenv("AISRV_TEST_SPARE", "become a program,mount,trace the device,resize the tensors,fork")
     printed: list[str] = []
-    runner = IsolatedInterpreter(printed.append, EngineKind("tests.support.intruder:Intruder"))
+    runner = IsolatedInterpreter(printed.append, EngineKind("tests.support.benches.intruder:Intruder"))
     try:
         await runner.load(digits.model_bytes(), ARENA)
         await runner.invoke()

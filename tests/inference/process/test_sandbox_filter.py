@@ -9,7 +9,7 @@ import pytest
 
 from aisrv.inference.process.sandbox import Layers
 from aisrv.inference.process.sandbox_layers import sandbox, sandbox_line
-from tests.support import bpf
+from tests.support.peers import bpf
 from tests.support.programs import missing
 
 ALWAYS = """

@@ -15,7 +15,7 @@ from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.inference.process.sandbox import DESCRIPTORS, NOBODY, Layers
 from aisrv.inference.process.sandbox_layers import landlock_version, sandbox, sandbox_line
 from aisrv.protocol.engine_kind import EngineKind
-from tests.support.confined import OWN_ATTEMPTS, outcomes
+from tests.support.benches.confined import OWN_ATTEMPTS, outcomes
 from tests.support.programs import AISRV, missing
 
 LEFT_OUT = {

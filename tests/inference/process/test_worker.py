@@ -20,9 +20,9 @@ from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import EngineKind, EngineKindError
 from aisrv.values.extras import install_command
-from tests.support import puppet
+from tests.support.benches import puppet
+from tests.support.oracles.process_resources import count_descriptors, is_alive
 from tests.support.paths import ROOT
-from tests.support.process_resources import count_descriptors, is_alive
 
 ARENA = 1 << 16
 
@@ -181,7 +181,10 @@ def test_the_kind_without_a_model_has_no_interpreter() -> None:
     ("kind", "message"),
     [
         ("no.such.module:Thing", "ModuleNotFoundError: No module named 'no'"),
-        ("tests.support.puppet:Thing", "AttributeError: module 'tests.support.puppet' has no attribute"),
+        (
+            "tests.support.benches.puppet:Thing",
+            "AttributeError: module 'tests.support.benches.puppet' has no attribute",
+        ),
     ],
 )
 async def test_an_interpreter_that_cannot_be_imported_is_a_model_error(kind: str, message: str) -> None:

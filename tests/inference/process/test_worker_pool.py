@@ -14,10 +14,11 @@ from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
 from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.protocol.memory_map import ModelMemory
-from tests.support import networks, puppet
 from tests.support.amounts import amount
-from tests.support.engines import run_once
-from tests.support.process_resources import child_processes, count_descriptors, is_alive
+from tests.support.benches import puppet
+from tests.support.benches.engines import run_once
+from tests.support.models import networks
+from tests.support.oracles.process_resources import child_processes, count_descriptors, is_alive
 
 ARENA = 1 << 16
 ROUNDS = amount(9, every_day=3)

@@ -24,7 +24,7 @@ from aisrv.inference.timings.cost import largest_share
 from aisrv.inference.timings.estimation import estimate_times
 from aisrv.model import Model, Operator, Options, Padding, Tensor, TensorType
 from aisrv.model.reader import read_model
-from tests.support import mlperf_tiny
+from tests.support.peers import mlperf_tiny
 
 Shape = tuple[int, ...]
 

@@ -37,8 +37,8 @@ from benchmarks.published_networks import (
     person_detector_with_reference_kernels,
     read_csv,
 )
-from tests.support import mlperf_tiny
 from tests.support.amounts import in_ci
+from tests.support.peers import mlperf_tiny
 
 IN_FLASH = "mobilenet_v1_025_128_2022"
 EXTERNAL = "mobilenet_v1_025_192_2021"

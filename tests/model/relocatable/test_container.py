@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aisrv.image_builder.report import extra, flash, header_and_rel, memory_layout
+from aisrv.addons.kernels.images.report import extra, flash, header_and_rel, memory_layout
 from aisrv.model.relocatable.container import (
     HEADER_BYTES,
     VECTORS,
@@ -20,7 +20,7 @@ from aisrv.model.relocatable.container import (
 )
 from aisrv.model.relocatable.errors import ImageError
 from tests.support.amounts import in_ci
-from tests.support.relocatable import DIGITS, SEED, SPLIT, Layout, read
+from tests.support.models.relocatable import DIGITS, SEED, SPLIT, Layout, read
 
 FIELDS = [(name, at) for name, at, _ in Header.layout()]
 

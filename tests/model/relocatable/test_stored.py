@@ -7,7 +7,7 @@ import pytest
 
 from aisrv.model.relocatable.errors import ImageError
 from aisrv.model.relocatable.stored import restored, stored
-from tests.support.relocatable import digits_image
+from tests.support.models.relocatable import digits_image
 
 IMAGE = digits_image()
 

@@ -16,17 +16,22 @@ from aisrv.monitor.trace.reading import Slice, TraceReader
 from aisrv.monitor.trace.recording import ChipTime, LiveTime, TraceClock
 from aisrv.monitor.trace.sinks import FileSink, MemorySink
 from aisrv.monitor.trace.writer import TraceWriter
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word, chan_out_word
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.probes import DataType, Probe, ProbeEvent, ProbeKind, Value
 from aisrv.xcore.resource_classes import PLAIN, ResourceClasses
-from aisrv.xcore.timed_classes import TIMED
+from aisrv.xcore.timed.classes import TIMED
 from aisrv.xcore.timer import Timer
 from tests.support.amounts import amount
-from tests.support.oracle import substrate
-from tests.support.oracle.programs import Program, contended_program, matching_program, served_program
-from tests.support.trace_processor import TraceProcessor
+from tests.support.oracles.substrate import substrate
+from tests.support.oracles.substrate.programs import (
+    Program,
+    contended_program,
+    matching_program,
+    served_program,
+)
+from tests.support.peers.trace_processor import TraceProcessor
 
 PERIOD = 1_000
 

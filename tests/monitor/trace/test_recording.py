@@ -22,7 +22,7 @@ from aisrv.monitor.trace.sinks import FileSink
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_channel import set_command
 from flash_server.image import DataPartition, EngineImage
-from tests.support.trace_processor import TraceProcessor
+from tests.support.peers.trace_processor import TraceProcessor
 
 
 def infer(path: Path, *, device_time: bool, unit_ns: int = 1) -> tuple[list[Slice], tuple[OperatorTime, ...]]:

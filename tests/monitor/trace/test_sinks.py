@@ -11,7 +11,7 @@ from aisrv.monitor.trace.packets import packet
 from aisrv.monitor.trace.reading import Slice, TraceReader
 from aisrv.monitor.trace.sinks import BLOCK_BYTES, FLUSH_SECONDS, FileSink, MemorySink, RingSink, Sink
 from aisrv.monitor.trace.writer import TraceWriter
-from tests.support.trace_processor import TraceProcessor
+from tests.support.peers.trace_processor import TraceProcessor
 
 
 def fill(sink: Sink, count: int, unit_ns: int = 1) -> None:

@@ -19,7 +19,7 @@ from aisrv.protocol.commands import Command
 from aisrv.protocol.usb_descriptors import SetupPacket
 from phy.spi.bus import SpiPort, SpiTransfer
 from phy.usb.bus import HostPort
-from tests.support.trace_processor import TraceProcessor
+from tests.support.peers.trace_processor import TraceProcessor
 
 Use = Callable[[HostPort, SpiPort], Awaitable[None]]
 

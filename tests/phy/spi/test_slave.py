@@ -5,10 +5,10 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from phy.spi.bus import LARGEST_MESSAGE, SpiError, SpiTransfer
-from tests.support import spi_master as spi
-from tests.support.scripted_engine import Recorded, ScriptedEngine
-from tests.support.spi_master import spi_device
-from tests.support.usb_host import pattern
+from tests.support.benches import spi_master as spi
+from tests.support.benches.scripted_engine import Recorded, ScriptedEngine
+from tests.support.benches.spi_master import spi_device
+from tests.support.peers.usb_host import pattern
 
 
 def status_read() -> SpiTransfer:

@@ -10,11 +10,11 @@ from trio.testing import wait_all_tasks_blocked
 from aisrv.protocol.commands import Spi, commands_of
 from aisrv.protocol.engine_channel import MODEL_CHANGED
 from aisrv.xcore.tokens import Control
-from tests.support import spi_master as spi
 from tests.support.amounts import in_ci
-from tests.support.scripted_engine import Recorded
-from tests.support.spi_master import SpiDevice, spi_device
-from tests.support.usb_host import pattern
+from tests.support.benches import spi_master as spi
+from tests.support.benches.scripted_engine import Recorded
+from tests.support.benches.spi_master import SpiDevice, spi_device
+from tests.support.peers.usb_host import pattern
 
 ENGINE_SETS = (spi.SET_INPUT, spi.SET_ARENA, spi.SET_EXT)
 SETS = (*ENGINE_SETS, spi.SET_SERVER)

@@ -7,10 +7,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.protocol.engine_channel import MODEL_CHANGED
 from aisrv.xcore.tokens import Control
-from tests.support import spi_master as spi
-from tests.support.scripted_engine import Recorded, ScriptedEngine
-from tests.support.spi_master import Server, SpiDevice, spi_device
-from tests.support.usb_host import pattern
+from tests.support.benches import spi_master as spi
+from tests.support.benches.scripted_engine import Recorded, ScriptedEngine
+from tests.support.benches.spi_master import Server, SpiDevice, spi_device
+from tests.support.peers.usb_host import pattern
 
 SETS = (spi.SET_ARENA, spi.SET_EXT, spi.SET_INPUT)
 SIZES = (0, 1, 2, 3, 4, 5, 6, 7, 509, 510, 511, 512, 513, 514, 515, 1023, 1024, 1025, 2048, 100_000, 100_003)

@@ -10,13 +10,13 @@ import trio
 
 from aisrv.protocol.commands import Command, Status
 from aisrv.xcore.node import Node, open_node
-from aisrv.xcore.timed_classes import TIMED, timeline_of
-from aisrv.xcore.timed_runtime import TimedRuntime
+from aisrv.xcore.timed.classes import TIMED, timeline_of
+from aisrv.xcore.timed.runtime import TimedRuntime
 from phy.spi.bus import LARGEST_MESSAGE, SpiError, SpiTransfer
 from phy.spi.shared_memory import SharedMemory
 from phy.spi.slave import spi_slave
 from phy.spi.timed_bus import TimedSpiBus
-from tests.support.device_time import on_virtual_time
+from tests.support.benches.device_time import on_virtual_time
 
 STATUS = bytes((Command.GET_STATUS,)) + bytes(6)
 SAMPLED = 30 + 3 * 80

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from aisrv.protocol.commands import Spi, Status, commands_of
 from phy.spi.shared_memory import SharedMemory
 from phy.spi.transaction import SpiTransaction
-from tests.support import spi_master as spi
-from tests.support.usb_host import pattern
+from tests.support.benches import spi_master as spi
+from tests.support.peers.usb_host import pattern
 
 SPEC_WORDS = spi.SPEC + bytes(4)
 ANSWERS = {

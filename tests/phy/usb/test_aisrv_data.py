@@ -8,7 +8,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.inprocess import TransferFailed
 from phy.usb.urb import TransferStatus
-from tests.support.scripted_engine import (
+from tests.support.benches.scripted_engine import (
     BAD_CMD,
     CLASSIC,
     DESIGN,
@@ -20,8 +20,8 @@ from tests.support.scripted_engine import (
     command_packet,
     usb_device,
 )
-from tests.support.simulation import simulated
-from tests.support.usb_host import In, Out, pattern
+from tests.support.benches.simulation import simulated
+from tests.support.peers.usb_host import In, Out, pattern
 
 GET_ID, GET_OUTPUT, SET_INPUT, START_INFER = 0x10, 0x05, 0x83, 0x84
 ID = bytes.fromhex("78563412")

@@ -21,7 +21,7 @@ from tests.phy.usb.test_aisrv_data import (
     START_INFER,
     assert_still_right,
 )
-from tests.support.scripted_engine import (
+from tests.support.benches.scripted_engine import (
     BAD_CMD,
     CLASSIC,
     DESIGN,
@@ -31,8 +31,8 @@ from tests.support.scripted_engine import (
     ScriptedDevice,
     usb_device,
 )
-from tests.support.scripted_engine import command_packet as packet
-from tests.support.usb_host import In, Out, pattern
+from tests.support.benches.scripted_engine import command_packet as packet
+from tests.support.peers.usb_host import In, Out, pattern
 
 Requests = list[Out | In]
 Stage = Callable[[ScriptedDevice, str], Awaitable[Requests]]

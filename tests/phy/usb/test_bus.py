@@ -6,7 +6,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.protocol.usb_descriptors import SetupPacket, aisrv_descriptors
-from aisrv.xcore.array import LARGE_BYTES
+from aisrv.xcore.channels.array import LARGE_BYTES
 from phy.usb.bus import ControlUrb, UsbBus
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import UsbReset

@@ -17,7 +17,7 @@ from tests.protocol.test_usb_descriptors import (
     PRODUCT,
     QUALIFIER,
 )
-from tests.support.usb_host import In, Out
+from tests.support.peers.usb_host import In, Out
 
 TO_DEVICE, TO_INTERFACE, TO_ENDPOINT = 0x00, 0x01, 0x02
 FROM_DEVICE, FROM_INTERFACE, FROM_ENDPOINT = 0x80, 0x81, 0x82

@@ -12,8 +12,8 @@ from trio.testing import wait_all_tasks_blocked
 from aisrv.attach.inprocess import TransferFailed
 from phy.usb.ioserver_data import UsbIoserver
 from phy.usb.urb import TransferStatus
-from tests.support.scripted_engine import BAD_CMD, Recorded, ScriptedDevice, usb_device
-from tests.support.usb_host import In, Out, pattern
+from tests.support.benches.scripted_engine import BAD_CMD, Recorded, ScriptedDevice, usb_device
+from tests.support.peers.usb_host import In, Out, pattern
 
 INVOKE, READ, WRITE, RESET, EXIT = 1, 2, 3, 7, 8
 GET_LENGTH, GET_OUTPUT, SET_INPUT, START_INFER, RESET_VARIABLES = 0x0A, 0x05, 0x83, 0x84, 0x180

@@ -1,6 +1,6 @@
 """A device of the ioserver protocol in C, in the place of our ioserver data task: the same tests.
 
-It is `tests/firmware/programs/ioserver.c`. Left out are tests that read the log, and that the device waits
+It is `tests/addons/firmware/programs/ioserver.c`. Left out are tests that read the log, and that the device waits
 until both halts are cleared: this one waits at each endpoint for its own.
 """
 
@@ -11,12 +11,12 @@ from functools import partial
 
 import pytest
 
+from aisrv.addons.firmware.c_tile import CTile
+from aisrv.addons.firmware.compiler import Program, Unit, build
+from aisrv.addons.firmware.tile_process import TileProcess
+from aisrv.addons.firmware.usb_bus import FirmwareBus
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
-from aisrv.firmware.c_tile import CTile
-from aisrv.firmware.compiler import Program, Unit, build
-from aisrv.firmware.tile_process import TileProcess
 from aisrv.xcore.node import Node, open_node
-from phy.usb.firmware_bus import FirmwareBus
 from phy.usb.urb import TransferStatus
 from tests.phy.usb import test_ioserver_data as ours
 from tests.phy.usb.test_ioserver_data import (
@@ -31,16 +31,16 @@ from tests.phy.usb.test_ioserver_data import (
     write_input,
 )
 from tests.support.amounts import share
-from tests.support.c_programs import kept_programs, need_compiler
-from tests.support.device_time import on_virtual_time
+from tests.support.benches.c_programs import kept_programs, need_compiler
+from tests.support.benches.device_time import on_virtual_time
+from tests.support.benches.scripted_engine import BAD_CMD, Recorded, ScriptedDevice, ScriptedEngine
 from tests.support.paths import ROOT
-from tests.support.scripted_engine import BAD_CMD, Recorded, ScriptedDevice, ScriptedEngine
-from tests.support.usb_host import pattern
+from tests.support.peers.usb_host import pattern
 
 __all__ = ["kept_programs"]
 pytestmark = pytest.mark.usefixtures("kept_programs")
 
-SOURCE = ROOT / "tests/firmware/programs/ioserver.c"
+SOURCE = ROOT / "tests/addons/firmware/programs/ioserver.c"
 
 SAME = (
     ours.test_input_reaches_the_engine_whole,

@@ -9,7 +9,7 @@ from aisrv.board import Board
 from aisrv.protocol.usb_descriptors import SetupPacket
 from phy.usb.bus import ControlUrb
 from phy.usb.urb import TransferStatus
-from tests.support.device_time import on_virtual_time, ticks, timed_device
+from tests.support.benches.device_time import on_virtual_time, ticks, timed_device
 
 TURNS = 3 * 830
 DEVICE_DESCRIPTOR = SetupPacket(0x80, 6, 0x0100, 0, 18)

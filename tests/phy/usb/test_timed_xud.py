@@ -14,15 +14,15 @@ import trio
 
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
 from aisrv.xcore.core import current_core
-from aisrv.xcore.device_costs import USB_TURN_TICKS, usb_transaction_ticks
 from aisrv.xcore.node import Node, open_node
-from aisrv.xcore.timed_classes import TIMED
-from aisrv.xcore.timed_core import TimedCore
-from aisrv.xcore.timed_runtime import TimedRuntime
+from aisrv.xcore.timed.classes import TIMED
+from aisrv.xcore.timed.core import TimedCore
+from aisrv.xcore.timed.device_costs import USB_TURN_TICKS, usb_transaction_ticks
+from aisrv.xcore.timed.runtime import TimedRuntime
 from phy.usb.timed_xud import TimedInEndpoint, TimedOutEndpoint, TimedWires
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import Packets, UsbReset
-from tests.support.device_time import on_virtual_time
+from tests.support.benches.device_time import on_virtual_time
 
 TURN = USB_TURN_TICKS
 

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from phy.usb.urb import OutUrb
-from tests.support.usb_host import pattern
+from tests.support.peers.usb_host import pattern
 
 LENGTH: Final = 1 << 16
 

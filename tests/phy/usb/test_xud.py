@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 from phy.usb.urb import TransferStatus
 from phy.usb.xud import InEndpoint, OutEndpoint, Packets, UsbReset
 from tests.support.amounts import in_ci
-from tests.support.usb_host import SIZES, In, Out, packets_of, pattern, received, wire
+from tests.support.peers.usb_host import SIZES, In, Out, packets_of, pattern, received, wire
 
 OKAY, STALL = TransferStatus.OKAY, TransferStatus.STALL
 OVERFLOW, SHUTDOWN = TransferStatus.OVERFLOW, TransferStatus.SHUTDOWN

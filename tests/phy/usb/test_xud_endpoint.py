@@ -7,17 +7,24 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from aisrv.addons.firmware.usb_control_pipe import ControlPipe
+from aisrv.addons.firmware.usb_endpoint import (
+    BusState,
+    BusUpdate,
+    ControlDirection,
+    DataIn,
+    DataOut,
+    XudEndpoint,
+)
 from aisrv.protocol.usb_descriptors import SetupPacket
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.select import select, select_or_default
 from aisrv.xcore.traps import Trap, TrapKind
 from phy.usb.bus import ControlUrb
-from phy.usb.control_pipe import ControlPipe
 from phy.usb.urb import TransferStatus
 from phy.usb.xud import CALLS_AT_ONCE, InEndpoint, OutEndpoint
-from phy.usb.xud_endpoint import BusState, BusUpdate, ControlDirection, DataIn, DataOut, XudEndpoint
-from tests.support.step_watch import CallWatch
-from tests.support.usb_host import SIZES, In, Out, packets_of, pattern, received
+from tests.support.oracles.step_watch import CallWatch
+from tests.support.peers.usb_host import SIZES, In, Out, packets_of, pattern, received
 
 
 class Bench:

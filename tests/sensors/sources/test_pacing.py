@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from aisrv.analysis.profile.end_to_end import inferred_frames
+from aisrv.addons.predict.profile.end_to_end import inferred_frames
 from aisrv.sensors.image.frame import Encoding, SourceError
 from aisrv.sensors.sources.arrays import CallbackSource
 from aisrv.sensors.sources.numbered import NumberedSource

@@ -17,7 +17,7 @@ from aisrv.addons.evaluate.folder.parts import PartFile
 from aisrv.addons.evaluate.folder.plan import FORMAT, ModelFile, plan_hash
 from aisrv.addons.evaluate.metrics.intervals import Metric
 from aisrv.addons.evaluate.running.answers import Answers
-from aisrv.analysis.profile import Configuration, profile_model
+from aisrv.addons.predict.profile import Configuration, profile_model
 from host_tools.tensors.tensor_spec import TensorSpec
 
 LARGEST_WRONG: Final = 200
@@ -35,7 +35,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 
 def device_latency(model: ModelFile) -> dict[str, Any] | None:
     """Return what one inference takes on the modeled device, with its band; None where it is not known."""
-    from aisrv.analysis.profile import ProfileError
+    from aisrv.addons.predict.profile import ProfileError
 
     try:
         profile = profile_model(model.data, Configuration(), name=model.name)

@@ -11,7 +11,7 @@ from msgspec.structs import replace as replace_fields
 from aisrv.addons.evaluate.errors import EvaluateError
 from aisrv.addons.evaluate.folder.plan import ModelFile
 from aisrv.addons.evaluate.sweep.settings import Link, Sweep, Variant
-from aisrv.analysis.profile import Configuration
+from aisrv.addons.predict.profile import Configuration
 from aisrv.board import ArenaMemory, Board, BoardError
 from aisrv.device.tasks import device_model
 from aisrv.inference.errors import ModelError

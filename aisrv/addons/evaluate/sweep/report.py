@@ -13,7 +13,7 @@ from aisrv.addons.evaluate.sweep import wording
 from aisrv.addons.evaluate.sweep.front import Place
 from aisrv.addons.evaluate.sweep.sweep import FrontPoint, SweepResult, spell_rate
 from aisrv.addons.evaluate.sweep.terminal import sorted_points
-from aisrv.analysis.template import render
+from aisrv.addons.predict.template import render
 from aisrv.inference.timings import spell
 
 WIDTH: Final = 820

@@ -26,8 +26,14 @@ from msgspec import Meta
 
 from aisrv.addons.evaluate.data.allowance import LARGEST_DATA
 from aisrv.addons.evaluate.errors import EvaluateError
-from aisrv.analysis.profile import SuiteModel, SuiteSettings
-from aisrv.analysis.profile.suite import MAX_ENTRIES, MAX_MEMORY, SuiteTables, named_settings, suite_models
+from aisrv.addons.predict.profile import SuiteModel, SuiteSettings
+from aisrv.addons.predict.profile.suite import (
+    MAX_ENTRIES,
+    MAX_MEMORY,
+    SuiteTables,
+    named_settings,
+    suite_models,
+)
 from aisrv.board import Board, BoardError
 from aisrv.board.catalog import BOARDS, find_board
 from aisrv.inference.timings import Kernels

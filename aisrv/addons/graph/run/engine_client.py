@@ -13,10 +13,10 @@ from aisrv.model.values import TensorType
 from aisrv.protocol.commands import Command, Spec, Status
 from aisrv.protocol.engine_channel import MODEL_CHANGED, get_command, set_command, take_notification
 from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescriptions
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
+from aisrv.xcore.channels.verb import Steps
 from aisrv.xcore.signal import Signal
 from aisrv.xcore.tokens import WORD_BYTES
-from aisrv.xcore.verb import Steps
 
 _RAW_TYPES: Final = {
     TensorType.INT8: S8,

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Final
 
 from aisrv.addons.jacdac.bus.bus import QUEUE_FRAMES, BusPeer, JacdacBus
-from aisrv.xcore.device_costs import JACDAC_BYTE_TICKS
 from aisrv.xcore.signal import Signal
-from aisrv.xcore.timed_runtime import TimedRuntime
-from aisrv.xcore.timeline import OUTSIDE
+from aisrv.xcore.timed.device_costs import JACDAC_BYTE_TICKS
+from aisrv.xcore.timed.runtime import TimedRuntime
+from aisrv.xcore.timed.timeline import OUTSIDE
 
 
 class TimedDevicePeer(BusPeer):

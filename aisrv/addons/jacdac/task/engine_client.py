@@ -22,7 +22,7 @@ from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import MODEL_CHANGED, get_command, set_command, take_notification
 from aisrv.protocol.memory_map import MemoryMap
 from aisrv.protocol.tensor_descriptions import TensorDescriptions
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.mutex import Mutex
 from aisrv.xcore.signal import Signal
 from aisrv.xcore.tokens import WORD_BYTES

@@ -267,7 +267,7 @@ def test_several_devices_are_virtual_and_of_this_machine() -> None:
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
     (tmp_path / "slow_engine.py").write_text(
         "import os, signal, time\n"
-        "from aisrv.inference.interpreters.kernels import KernelsInterpreter\n"
+        "from aisrv.addons.kernels.interpreter import KernelsInterpreter\n"
         "class Slow(KernelsInterpreter):\n"
         "    def invoke(self):\n"
         "        time.sleep(0.02)\n"

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from aisrv import digits
 from aisrv.addons.evaluate.certificate import find_certificate
 from aisrv.cli.main import main
-from tests.support.dask_cluster import descendants_of, free_port
+from tests.support.peers.dask_cluster import descendants_of, free_port
 from tests.support.programs import AISRV, Started, missing, run_process, start_process
 
 for package in ("distributed", "cryptography"):

@@ -24,7 +24,7 @@ from PIL import Image
 from aisrv import digits
 from aisrv.cli.main import main
 from tests.support.amounts import IN_FULL, amount, in_ci, some
-from tests.support.dask_cluster import SLOW_ENGINE, Cluster, children_of, cluster, kill, shuffled
+from tests.support.peers.dask_cluster import SLOW_ENGINE, Cluster, children_of, cluster, kill, shuffled
 from tests.support.programs import AISRV, missing, run_process
 
 if find_spec("distributed") is None:
@@ -355,7 +355,7 @@ if "aisrv.addons.evaluate.running.reader_process" in sys.orig_argv:
 """
 ENGINE: Final = """
 import ctypes, time
-from aisrv.inference.interpreters.kernels import KernelsInterpreter
+from aisrv.addons.kernels.interpreter import KernelsInterpreter
 
 class Fragile(KernelsInterpreter):
     def set_input(self, number, data):

@@ -20,8 +20,8 @@ from aisrv.inference.interpreter import create_interpreter
 from aisrv.model.reader import read_model
 from aisrv.protocol.engine_kind import EngineKind
 from host_tools.tensors.tensor_spec import TensorSpec
-from tests.support import tflite_micro_models
 from tests.support.paths import ROOT
+from tests.support.peers import tflite_micro_models
 
 SOUNDS = ROOT / "tests/golden/micro_speech"
 LABELS = ("silence", "unknown", "yes", "no")

@@ -28,7 +28,7 @@ PIXELS = InputSettings(kind="image", mean=(0.0,), std=(255.0,))
 
 FRAGILE = '''
 import ctypes, time
-from aisrv.inference.interpreters.kernels import KernelsInterpreter
+from aisrv.addons.kernels.interpreter import KernelsInterpreter
 
 class Fragile(KernelsInterpreter):
     """Dies of a second byte of 1, hangs on one of 2, refuses one of 3."""

@@ -16,7 +16,7 @@ from aisrv.addons.evaluate.sweep.accuracy import OnCount
 from aisrv.addons.evaluate.sweep.folder import SweepFolder, verify_sweep
 from aisrv.addons.evaluate.sweep.settings import load_sweep
 from aisrv.addons.evaluate.sweep.sweep import SweepResult, run_sweep
-from aisrv.analysis.profile import Configuration, profile_model
+from aisrv.addons.predict.profile import Configuration, profile_model
 from aisrv.inference.timings import DeviceModel, Memory
 from aisrv.model.reader import read_model
 from aisrv.protocol.memory_map import ModelMemory
@@ -244,7 +244,7 @@ def test_a_model_that_the_engine_refuses_is_skipped_unless_all_are(
     (tmp_path / "choosy_engine.py").write_text(
         "from hashlib import sha256\n"
         "from aisrv.inference.errors import ModelError\n"
-        "from aisrv.inference.interpreters.kernels import KernelsInterpreter\n"
+        "from aisrv.addons.kernels.interpreter import KernelsInterpreter\n"
         "class Choosy(KernelsInterpreter):\n"
         "    def load(self, model, arena_bytes, /):\n"
         f"        if sha256(model).hexdigest() != {sha256(MODEL).hexdigest()!r}:\n"

@@ -9,7 +9,7 @@ from aisrv.addons.graph.binary.model import Arc, Graph, Header, IoEntry, ScriptA
 from aisrv.addons.graph.binary.words import parse_words, read_words, words_of
 from aisrv.addons.graph.errors import FieldError, WordsError
 from tests.support.amounts import in_ci
-from tests.support.graph_golden import PAIRS
+from tests.support.oracles.graph_golden import PAIRS
 
 
 def golden_words(name: str) -> list[int]:

@@ -13,7 +13,7 @@ from aisrv.addons.graph.run.drivers import FileInput, FileOutput
 from aisrv.addons.graph.run.scheduler import Interpreter
 from aisrv.addons.graph.run.state import GraphState
 from tests.support.amounts import amount
-from tests.support.graphs import golden_audio, golden_graph
+from tests.support.models.graphs import golden_audio, golden_graph
 
 MUTANTS = amount(100_000, every_day=300)
 """Mutants of each graph."""

@@ -7,7 +7,7 @@ from click.testing import CliRunner, Result
 
 from aisrv.addons.graph.binary.words import parse_words
 from aisrv.cli.main import main
-from tests.support.graph_golden import COMPUTER, MSPM0, PAIRS
+from tests.support.oracles.graph_golden import COMPUTER, MSPM0, PAIRS
 
 
 def aisrv_graph(*arguments: str | Path) -> Result:

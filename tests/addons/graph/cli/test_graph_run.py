@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from aisrv import digits
-from tests.support.graphs import golden_audio, write_wav
+from tests.support.models.graphs import golden_audio, write_wav
 from tests.support.paths import ROOT
 from tests.support.programs import AISRV, run_process
 

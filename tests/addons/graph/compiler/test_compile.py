@@ -9,7 +9,7 @@ from aisrv.addons.graph.compiler.public import PUBLIC
 from aisrv.addons.graph.errors import TextError
 from aisrv.addons.graph.nodes.registry import STANDARD_NODES, can_run
 from aisrv.addons.graph.platform.manifests import Platform, load_platform
-from tests.support.graph_golden import COMPUTER, FOLDER, ODD_PAIRS, PAIRS, SEED, Pair
+from tests.support.oracles.graph_golden import COMPUTER, FOLDER, ODD_PAIRS, PAIRS, SEED, Pair
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from aisrv.addons.graph.compiler.dialect import OURS, Dialect
 from aisrv.addons.graph.compiler.listing import memory_text, words_text
 from aisrv.addons.graph.compiler.public import PUBLIC
 from aisrv.addons.graph.platform.manifests import load_platform
-from tests.support.graph_golden import COMPUTER, PAIRS, SEED
+from tests.support.oracles.graph_golden import COMPUTER, PAIRS, SEED
 
 
 @pytest.mark.parametrize("dialect", [OURS, PUBLIC], ids=["ours", "public"])

@@ -7,7 +7,7 @@ import pytest
 
 from aisrv.addons.graph.nodes.amplifier import Amplifier, gain_of
 from aisrv.addons.graph.nodes.node import NodeError, NodeSetup
-from tests.support.graphs import form
+from tests.support.models.graphs import form
 
 
 def ready(slope: int = 0, gain: int = 0x805, mute: int = 0, up: int = 0, down: int = 0) -> Amplifier:

@@ -11,7 +11,7 @@ from aisrv.addons.graph.binary.model import Format
 from aisrv.addons.graph.nodes.converter import Converter
 from aisrv.addons.graph.nodes.node import NodeError, NodeSetup
 from aisrv.addons.graph.nodes.samples import DTYPES
-from tests.support.graphs import FP32, S8, S16, S32, U8, form, rate_bits
+from tests.support.models.graphs import FP32, S8, S16, S32, U8, form, rate_bits
 
 
 def ready(source: Format, target: Format) -> Converter:

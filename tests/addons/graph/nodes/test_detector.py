@@ -8,7 +8,7 @@ import pytest
 from aisrv.addons.graph.nodes.detector import PRESETS, Detector, minifloat
 from aisrv.addons.graph.nodes.filter import Filter
 from aisrv.addons.graph.nodes.node import NodeError, NodeSetup
-from tests.support.graphs import STREAM, form, golden_audio, high_pass
+from tests.support.models.graphs import STREAM, form, golden_audio, high_pass
 
 
 def ready(preset: int = 0, **more: object) -> Detector:

@@ -10,7 +10,7 @@ import pytest
 from aisrv.addons.graph.binary.model import Format
 from aisrv.addons.graph.nodes.filter import Filter
 from aisrv.addons.graph.nodes.node import NodeError, NodeSetup
-from tests.support.graphs import FP32, GOLDEN, form
+from tests.support.models.graphs import FP32, GOLDEN, form
 
 
 def rows() -> Iterator[dict[str, str]]:

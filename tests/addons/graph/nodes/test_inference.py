@@ -5,7 +5,7 @@ import pytest
 
 from aisrv.addons.graph.nodes.inference import EngineTensor, Inference, Job, OnError
 from aisrv.addons.graph.nodes.node import Moved, NodeError, NodeSetup
-from tests.support.graphs import S8, S16, U8, form
+from tests.support.models.graphs import S8, S16, U8, form
 
 
 class Engine:

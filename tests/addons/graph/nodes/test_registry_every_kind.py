@@ -16,7 +16,7 @@ from aisrv.addons.graph.platform.manifests import SHIPPED_PLATFORM, Platform, lo
 from aisrv.addons.graph.run.scheduler import Interpreter
 from aisrv.addons.graph.run.state import GraphState
 from tests.support.amounts import LONG
-from tests.support.graphs import S8, Sink, Source
+from tests.support.models.graphs import S8, Sink, Source
 from tests.support.paths import ROOT
 
 KINDS: Final = [name for name in STANDARD_NODES if can_run(name)]

@@ -8,7 +8,7 @@ import pytest
 from aisrv.addons.graph.nodes.node import NodeError, NodeSetup
 from aisrv.addons.graph.nodes.rescaler import Rescaler
 from aisrv.addons.graph.nodes.samples import DTYPES
-from tests.support.graphs import FP32, S8, S16, U8, form
+from tests.support.models.graphs import FP32, S8, S16, U8, form
 
 
 def ready(points: list[tuple[float, float]], source: int = S16, target: int = S16) -> Rescaler:

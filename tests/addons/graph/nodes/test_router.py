@@ -9,7 +9,7 @@ from aisrv.addons.graph.binary.model import Format
 from aisrv.addons.graph.nodes.node import Moved, NodeError, NodeSetup
 from aisrv.addons.graph.nodes.router import Router
 from aisrv.addons.graph.nodes.split import Split
-from tests.support.graphs import S8, form
+from tests.support.models.graphs import S8, form
 
 
 def ready(inputs: list[Format], outputs: list[Format], *connections: tuple[int, int, int, int]) -> Router:

@@ -9,7 +9,7 @@ from aisrv.addons.graph.errors import GraphError
 from aisrv.addons.graph.nodes.registry import Registry
 from aisrv.addons.graph.run.scheduler import Interpreter
 from aisrv.addons.graph.run.state import GraphState
-from tests.support.graphs import GraphBuilder, form
+from tests.support.models.graphs import GraphBuilder, form
 
 
 def watched(command: int, register: int = 3) -> Interpreter:

@@ -14,7 +14,7 @@ from aisrv.addons.graph.run.io import ANALOG_OUT, AUDIO_OUT, AcknowledgeError, I
 from aisrv.addons.graph.run.scheduler import Interpreter
 from aisrv.addons.graph.run.state import GraphState
 from tests.support.amounts import in_ci
-from tests.support.graphs import (
+from tests.support.models.graphs import (
     Sink,
     Source,
     chain,

@@ -16,7 +16,7 @@ from aisrv.addons.graph.run import scheduler
 from aisrv.addons.graph.run.commands import Command, Identity, ReturnMode
 from aisrv.addons.graph.run.scheduler import Interpreter
 from aisrv.addons.graph.run.state import MOST_MEMORY, GraphState
-from tests.support.graphs import (
+from tests.support.models.graphs import (
     STREAM,
     GraphBuilder,
     Sink,

@@ -10,7 +10,7 @@ from aisrv.addons.graph.nodes.registry import Registry
 from aisrv.addons.graph.run.commands import ReturnMode
 from aisrv.addons.graph.run.scheduler import Interpreter
 from aisrv.addons.graph.run.state import GraphState
-from tests.support.graphs import GOLDEN, Sink, Source
+from tests.support.models.graphs import GOLDEN, Sink, Source
 
 MANIFEST = GOLDEN / "p1" / "stream_platform" / "computer" / "manifest" / "top_manifest_computer.txt"
 COMPUTER = GOLDEN / "p1" / "stream_platform" / "computer" / "graph_computer.txt"

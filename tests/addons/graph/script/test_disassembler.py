@@ -11,7 +11,7 @@ from aisrv.addons.graph.script.public_line import PublicLine
 from tests.addons.graph.script.scripts import code_of
 from tests.addons.graph.script.test_assembler import ENCODED
 from tests.support.amounts import in_ci
-from tests.support.graph_golden import PAIRS
+from tests.support.oracles.graph_golden import PAIRS
 
 
 def assembled_again(words: list[int], line: type[LineAssembler] = LineAssembler) -> list[int]:

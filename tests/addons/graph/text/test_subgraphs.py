@@ -4,7 +4,7 @@ import pytest
 
 from aisrv.addons.graph.compiler.compile import Compiled, compile_text
 from aisrv.addons.graph.errors import TextError
-from tests.support.hostile_graphs import computer
+from tests.support.models.hostile_graphs import computer
 
 PLATFORM = computer()
 MAIN = """

@@ -16,7 +16,7 @@ from aisrv.addons.jacdac.task.jacdac import serve_device
 from aisrv.addons.jacdac.task.model_runner import MOST_PREDICTIONS, ModelRunner
 from aisrv.addons.jacdac.wire.frame import Frame, ServicePacket, command_frame
 from aisrv.addons.jacdac.wire.pipes import PipeArgument
-from tests.support.jacdac_core import CLIENT, DEVICE, Script, state
+from tests.support.benches.jacdac_core import CLIENT, DEVICE, Script, state
 
 RUNNER = 1
 

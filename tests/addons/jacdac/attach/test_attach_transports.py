@@ -17,7 +17,7 @@ from aisrv.addons.jacdac.bus.bus import BusPeer, JacdacBus
 from aisrv.addons.jacdac.bus.jdusb import Decoder, encode
 from aisrv.addons.jacdac.wire.frame import ServicePacket, command_frame, multicast_frame, report_frame
 from aisrv.addons.jacdac.wire.stream import with_length
-from tests.support.simulation import settle
+from tests.support.benches.simulation import settle
 
 ONE = report_frame(0x11, ServicePacket(1, 0x1101, b"one!"))
 ALLOWED = "https://dashboard.example"

@@ -15,11 +15,11 @@ from aisrv.board import Board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from aisrv.xcore.node import open_node
-from aisrv.xcore.timed_classes import TIMED
-from aisrv.xcore.timed_runtime import TimedRuntime
-from tests.support.device_time import on_virtual_time
-from tests.support.jacdac_client import DEVICE, BusClient
-from tests.support.past_timeline import Scheduled
+from aisrv.xcore.timed.classes import TIMED
+from aisrv.xcore.timed.runtime import TimedRuntime
+from tests.support.benches.device_time import on_virtual_time
+from tests.support.oracles.past_timeline import Scheduled
+from tests.support.peers.jacdac_client import DEVICE, BusClient
 
 RUNNER = 2
 FRAME = command_frame(DEVICE, [ServicePacket(1, 2, b"abcd")])

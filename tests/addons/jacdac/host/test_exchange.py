@@ -29,7 +29,7 @@ from host_tools.errors import (
     TransferTimeout,
     UnsupportedCommand,
 )
-from tests.support import networks
+from tests.support.models import networks
 from tests.support.paths import ROOT
 from tests.support.programs import HOST, run_process
 

@@ -15,8 +15,8 @@ from aisrv.addons.jacdac.wire.frame import (
     report_frame,
 )
 from aisrv.addons.jacdac.wire.service_tables import CONTROL, MODEL_RUNNER, PROTOCOL_TEST, SENSOR_AGGREGATOR
-from tests.support.jacdac_core import CLIENT, DEVICE, MS, RUNNER, ScriptedCore
-from tests.support.jacdac_core import PROTOCOL_TEST as TEST_INDEX
+from tests.support.benches.jacdac_core import CLIENT, DEVICE, MS, RUNNER, ScriptedCore
+from tests.support.benches.jacdac_core import PROTOCOL_TEST as TEST_INDEX
 
 
 def announces(core: ScriptedCore) -> list[bytes]:

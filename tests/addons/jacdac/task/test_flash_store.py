@@ -20,8 +20,17 @@ from flash_server.errors import FlashError
 from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.server.server import flash_server
 from flash_server.server.service import FlashService
+from tests.support.benches.cut_flash import (
+    BOOT_BYTES,
+    DATA_BYTES,
+    PART,
+    SECTOR,
+    CutStorage,
+    contents,
+    cuts_of,
+    noise,
+)
 from tests.support.command_calls import CommandCalls
-from tests.support.cut_flash import BOOT_BYTES, DATA_BYTES, PART, SECTOR, CutStorage, contents, cuts_of, noise
 
 COMMAND = CommandCalls(main)
 BOOT = build_boot_partition(

@@ -16,9 +16,9 @@ from aisrv.board import KIB, Board, EngineSpec, FlashSpec
 from aisrv.board.catalog import BOARDS
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
-from tests.support import networks
-from tests.support.jacdac_client import CLIENT, DEVICE, BusClient, jacdac_device
-from tests.support.jacdac_core import floats
+from tests.support.benches.jacdac_core import floats
+from tests.support.models import networks
+from tests.support.peers.jacdac_client import CLIENT, DEVICE, BusClient, jacdac_device
 
 MODEL = digits.model_bytes()
 IMAGES = [image for image, _ in digits.test_images()[:4]]

@@ -27,9 +27,9 @@ from aisrv.addons.jacdac.host.connection import JacdacConnection
 from aisrv.addons.jacdac.wire.announce import Announce
 from aisrv.addons.jacdac.wire.frame import ServicePacket, report_frame
 from aisrv.addons.jacdac.wire.service_tables import MODEL_RUNNER, SENSOR_AGGREGATOR
-from tests.support import networks
-from tests.support.jacdac_node import NodeClients
-from tests.support.jacdac_peers import NODE_FOLDER
+from tests.support.models import networks
+from tests.support.peers.jacdac_node import NodeClients
+from tests.support.peers.jacdac_peers import NODE_FOLDER
 
 ACCELEROMETER = 0x1F140409
 SENSOR = 0x5E5E5E5E

@@ -8,7 +8,7 @@ import pytest
 from aisrv.addons.jacdac.task.engine_jobs import LoadJob
 from aisrv.addons.jacdac.wire.frame import ACK_INDEX
 from aisrv.addons.jacdac.wire.pipes import OutPipe, PipeArgument
-from tests.support.jacdac_core import DEVICE, ScriptedCore
+from tests.support.benches.jacdac_core import DEVICE, ScriptedCore
 
 LOSS = 0.15
 

@@ -18,7 +18,7 @@ from aisrv.addons.jacdac.wire.frame import (
 )
 from aisrv.addons.jacdac.wire.service_spec import EVENT
 from aisrv.addons.jacdac.wire.service_tables import MODEL_RUNNER
-from tests.support.jacdac_client import DEVICE, BusClient, jacdac_device
+from tests.support.peers.jacdac_client import DEVICE, BusClient, jacdac_device
 
 RUNNER = 2
 MODEL = digits.model_bytes()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import jacdac_peers
-from tests.support.jacdac_peers import PeerMissing, node_packages
+from tests.support.peers import jacdac_peers
+from tests.support.peers.jacdac_peers import PeerMissing, node_packages
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from aisrv import digits
 from aisrv.addons.jacdac.wire.frame import Frame, frame_size
 from aisrv.addons.jacdac.wire.service_spec import STATUS_CODE_CHANGED
 from aisrv.addons.jacdac.wire.service_tables import CONTROL, MODEL_RUNNER, PROTOCOL_TEST, SENSOR_AGGREGATOR
-from tests.support import networks
 from tests.support.amounts import some
-from tests.support.jacdac_node import NodeClients, run_python_client
+from tests.support.models import networks
+from tests.support.peers.jacdac_node import NodeClients, run_python_client
 from tests.support.programs import AISRV, start_process
 
 MODEL = digits.model_bytes()

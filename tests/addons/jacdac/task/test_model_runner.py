@@ -6,7 +6,7 @@ import pytest
 
 from aisrv.addons.jacdac.task.engine_jobs import LoadJob, LoadResult, ModelState, RunJob, RunResult
 from aisrv.addons.jacdac.wire.frame import ServicePacket
-from tests.support.jacdac_core import AGGREGATOR, CLIENT, EMPTY, RUNNER, ScriptedCore, floats, state
+from tests.support.benches.jacdac_core import AGGREGATOR, CLIENT, EMPTY, RUNNER, ScriptedCore, floats, state
 
 ACCELEROMETER = 0x1F140409
 SENSOR = 0x5E5E5E5E

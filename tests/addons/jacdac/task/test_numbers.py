@@ -8,7 +8,7 @@ import pytest
 from aisrv.addons.jacdac.task.numbers import is_convertible, to_floats, to_tensor
 from aisrv.model.values import TensorType
 from aisrv.protocol.tensor_descriptions import TensorDescription
-from tests.support.jacdac_core import floats
+from tests.support.benches.jacdac_core import floats
 
 
 def test_int8_is_scaled_with_halves_away_from_zero() -> None:

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from aisrv.addons.jacdac.wire.frame import Frame, ServicePacket, report_frame
-from tests.support.jacdac_core import AGGREGATOR, ScriptedCore, floats
+from tests.support.benches.jacdac_core import AGGREGATOR, ScriptedCore, floats
 
 ACCELEROMETER = 0x1F140409
 BUTTON = 0x1473A263

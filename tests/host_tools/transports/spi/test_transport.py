@@ -23,8 +23,8 @@ from host_tools.transports.spi import transport as spi_transport
 from host_tools.transports.spi.link import SpiLink
 from host_tools.transports.spi.transport import LinkTransport, SpidevTransport, SpiTransport
 from host_tools.transports.transport import DeviceInfo
-from tests.support.spi_link_slaves import InvertingSlave, served
-from tests.support.usbip_peers import Peer, scripted
+from tests.support.peers.spi_link_slaves import InvertingSlave, served
+from tests.support.peers.usbip_peers import Peer, scripted
 
 SLAVES = bytes.fromhex("02000000 00000007 0001 01 03302e30")
 OPENED = bytes.fromhex("04000000 00000008 00000000 02faf080")

@@ -33,7 +33,7 @@ from host_tools.transports.server_address import parse_address
 from host_tools.transports.usbip import pipeline as usbip_pipeline
 from host_tools.transports.usbip.connection import Connection
 from host_tools.transports.usbip.discovery import list_devices
-from tests.support.usbip_peers import (
+from tests.support.peers.usbip_peers import (
     DEADLINE,
     RECORD,
     Peer,

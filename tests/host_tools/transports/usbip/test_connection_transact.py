@@ -13,7 +13,7 @@ from aisrv.protocol.usb_descriptors import SetupPacket
 from aisrv.protocol.usbip import Submit, SubmitReply, UnlinkReply, UrbStatus
 from host_tools.errors import TransferError, TransferStall, TransferTimeout
 from tests.support.amounts import in_ci
-from tests.support.usbip_peers import DEADLINE, Peer, connected
+from tests.support.peers.usbip_peers import DEADLINE, Peer, connected
 
 SIZES = [0, 1, 3, 4, 511, 512, 513, 1024]
 IN, OUT = 0x81, 0x01

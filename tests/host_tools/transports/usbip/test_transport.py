@@ -10,7 +10,7 @@ from host_tools.errors import DeviceBusy, TransferStall
 from host_tools.transports.schemes import list_devices, open_transport
 from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usbip.transport import UsbipTransport
-from tests.support.usbip_peers import (
+from tests.support.peers.usbip_peers import (
     DEADLINE,
     Peer,
     Script,

@@ -20,9 +20,9 @@ from phy.spi.shared_memory import SharedMemory
 from phy.spi.signals import waveform
 from phy.spi.signals.vcd import VcdFile, VcdPort
 from phy.spi.slave import spi_slave
+from tests.support.benches.spi_echo import inverted, inverting_bus
 from tests.support.paths import ROOT
 from tests.support.programs import run_process
-from tests.support.spi_echo import inverted, inverting_bus
 
 PICTURE = ROOT / "docs/guides/images/spi-transaction.svg"
 PICTURE_TITLE = "GET_ID at 10 MHz: the command, two dummy bytes, 0x12345678"

@@ -24,9 +24,9 @@ from phy.usb.ep0 import usb_ep0
 from phy.usb.taps.capture import PAYLOAD_MAXIMUM, CapturedPort, CaptureFile
 from phy.usb.urb import OutUrb, TransferStatus
 from phy.usb.xud import UsbReset
+from tests.support.benches.usb_firmware import configured, sink
+from tests.support.peers.usbip_host import Answer, served, submit_in, submit_out
 from tests.support.programs import run_process
-from tests.support.usb_firmware import configured, sink
-from tests.support.usbip_host import Answer, served, submit_in, submit_out
 
 SUBMIT, COMPLETE, ERROR = "'S'", "'C'", "'E'"
 START = 1_700_000_000_123_456_789

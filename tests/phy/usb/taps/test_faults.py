@@ -16,9 +16,9 @@ from phy.usb.taps.fault_plan import Fault, FaultPlan
 from phy.usb.taps.faults import FaultyPort
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import UsbReset
-from tests.support.simulation import simulated
-from tests.support.usb_firmware import loopback
-from tests.support.usbip_host import Answer, UsbipHost, served, submit_in, submit_out
+from tests.support.benches.simulation import simulated
+from tests.support.benches.usb_firmware import loopback
+from tests.support.peers.usbip_host import Answer, UsbipHost, served, submit_in, submit_out
 
 OKAY, STALL, SHUTDOWN = TransferStatus.OKAY, TransferStatus.STALL, TransferStatus.SHUTDOWN
 GET_CONFIGURATION = SetupPacket(0x80, 8, 0, 0, 1)

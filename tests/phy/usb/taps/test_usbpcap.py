@@ -13,8 +13,8 @@ from phy.usb.taps.capture_reader import CaptureError, read_capture
 from phy.usb.taps.usbmon import EventType, TransferType, UsbmonEvent
 from phy.usb.taps.usbpcap import ROOM_UNKNOWN
 from tests.support.amounts import in_ci
+from tests.support.peers.usbpcap_files import packet, usbpcap_file
 from tests.support.programs import missing, run_process
-from tests.support.usbpcap_files import packet, usbpcap_file
 
 IRP = 0xFFFF_BE0C_4455_6610
 STALL_PID, CANCELED = 0xC000_0004, 0xC001_0000

@@ -12,11 +12,11 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist work
 # the pages, names and places that follow from them; few other programs. Left out are Jacdac's tests, whose devices
 # announce themselves twice a second, and those of captures and arrays, which start tshark and Python.
 QUICK := $(addprefix tests/,protocol values model terminal xcore engine board phy host_tools device) \
-	$(addprefix tests/,graph/nodes sensors/sources docs/generate) \
+	$(addprefix tests/,addons/graph/nodes sensors/sources docs/generate) \
 	$(patsubst %,tests/integration/test_%.py,light_imports mirror public_docs fidelity) \
 	tests/integration/test_written_files.py::test_every_option_of_a_file_is_called \
 	tests/integration/test_time_bands.py::test_every_command_is_known \
-	$(addprefix --ignore=tests/,phy/jacdac host_tools/commands/test_jacdac.py host_tools/exchange/test_jacdac.py) \
+	--ignore=tests/addons/jacdac \
 	--ignore=tests/host_tools/test_client_arrays.py \
 	--ignore=tests/phy/usb/taps
 
@@ -63,7 +63,7 @@ arm: $(VENV)/.ready-test
 
 # The page in Chromium; `make test` leaves out tests/browser, a few minutes.
 test-web: compiled
-	AISRV_LONG=1 $(PYTEST) --quiet tests/browser tests/addons/web tests/addons/web/device tests/addons/web/host \
+	AISRV_LONG=1 $(PYTEST) --quiet tests/browser tests/addons/web \
 		tests/integration/test_web_page.py tests/integration/test_web_page_of_a_host.py \
 		tests/integration/test_web_accessibility.py
 

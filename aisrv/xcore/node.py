@@ -144,6 +144,7 @@ async def open_node(
                 seed=seed,
                 core_clock_mhz=core_clock_mhz,
             )
+            runtime.make_interrupts = classes.interrupts
             node = Node(runtime, tiles=tiles, core_clock_mhz=core_clock_mhz, classes=classes)
             with runtime.outside_world():
                 yield node

@@ -4,7 +4,7 @@ Substrates that charge their verbs with time, or count what crosses an end, are 
 `open_node` takes them as one value, and no verb asks which there are.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -18,6 +18,7 @@ from aisrv.xcore.timer import Timer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from aisrv.xcore.interrupts.core import CoreInterrupts
     from aisrv.xcore.ports.of_tile import Ports
     from aisrv.xcore.ports.pins import Pins
 
@@ -27,6 +28,13 @@ def plain_ports(runtime: Runtime, tile: int, core_clock_mhz: int, pins: "Pins") 
     from aisrv.xcore.ports.of_tile import Ports
 
     return Ports(runtime, tile, core_clock_mhz, pins)
+
+
+def plain_interrupts(runtime: Runtime, core: Core) -> "CoreInterrupts":
+    """Make the interrupts of a core, which few programs have."""
+    from aisrv.xcore.interrupts.core import CoreInterrupts
+
+    return CoreInterrupts(runtime, core)
 
 
 class ResourceClasses(Struct, frozen=True):
@@ -40,6 +48,8 @@ class ResourceClasses(Struct, frozen=True):
     synchronizer: type[Synchronizer] = Synchronizer
     ports: "Callable[[Runtime, int, int, Pins], Ports]" = plain_ports
     """Makes the ports of a tile, given its number, the clock of its cores in MHz, and its pins."""
+    interrupts: "Callable[[Any, Any], CoreInterrupts]" = plain_interrupts
+    """Makes the interrupts of a core, given its runtime."""
 
 
 PLAIN: Final = ResourceClasses()

@@ -79,6 +79,8 @@ class Runtime:
         core_clock_mhz: int,  # noqa: ARG002 - for other classes
         clock: Clock | None = None,
     ) -> None:
+        self.make_interrupts: Callable[[Runtime, Core], Any] | None = None
+        """Makes the interrupts of a core, of the classes of the node."""
         self._nursery = nursery
         self._on_trap = on_trap
         self._seed = seed

@@ -18,32 +18,32 @@ from docs.generate.markdown import code, table
 XCORE: Final = Path(aisrv.xcore.__file__).parent
 
 COUNTERPARTS: Final[Mapping[str, str]] = {
-    "port_t": "port.Port",
-    "xclock_t": "clockblock.ClockBlock",
-    "port_setup_interrupt_callback": "interrupts.setup_interrupt_callback",
-    "channel_t": "channel.Channel",
-    "streaming_channel_t": "channel.Channel",
-    "s_chan_out_buf_word": "chanend.ChanEnd.outwords",
-    "s_chan_out_buf_byte": "chanend.ChanEnd.outbytes",
-    "s_chan_in_buf_word": "chanend.ChanEnd.inwords",
-    "s_chan_in_buf_byte": "chanend.ChanEnd.inbytes",
-    "s_chan_out_ct": "chanend.ChanEnd.outct",
-    "s_chan_in_ct": "chanend.ChanEnd.inct",
-    "s_chan_check_ct": "chanend.ChanEnd.chkct",
-    "transacting_chanend_t": "channel.Transaction",
-    "chanend_t": "chanend.ChanEnd",
-    "chanend_out_byte": "chanend.ChanEnd.outuchar",
-    "chanend_out_word": "chanend.ChanEnd.outuint",
-    "chanend_out_control_token": "chanend.ChanEnd.outct",
-    "chanend_in_byte": "chanend.ChanEnd.inuchar",
-    "chanend_in_word": "chanend.ChanEnd.inuint",
-    "chanend_in_control_token": "chanend.ChanEnd.inct",
-    "chanend_check_control_token": "chanend.ChanEnd.chkct",
-    "chanend_test_control_token_next_byte": "chanend.ChanEnd.testct",
-    "chanend_test_control_token_next_word": "chanend.ChanEnd.testwct",
-    "chanend_out_end_token": "channel.s_chan_out_ct_end",
-    "chanend_check_end_token": "channel.s_chan_check_ct_end",
-    "chanend_setup_interrupt_callback": "interrupts.setup_interrupt_callback",
+    "port_t": "ports.port.Port",
+    "xclock_t": "ports.clockblock.ClockBlock",
+    "port_setup_interrupt_callback": "interrupts.api.setup_interrupt_callback",
+    "channel_t": "channels.channel.Channel",
+    "streaming_channel_t": "channels.channel.Channel",
+    "s_chan_out_buf_word": "channels.chanend.ChanEnd.outwords",
+    "s_chan_out_buf_byte": "channels.chanend.ChanEnd.outbytes",
+    "s_chan_in_buf_word": "channels.chanend.ChanEnd.inwords",
+    "s_chan_in_buf_byte": "channels.chanend.ChanEnd.inbytes",
+    "s_chan_out_ct": "channels.chanend.ChanEnd.outct",
+    "s_chan_in_ct": "channels.chanend.ChanEnd.inct",
+    "s_chan_check_ct": "channels.chanend.ChanEnd.chkct",
+    "transacting_chanend_t": "channels.channel.Transaction",
+    "chanend_t": "channels.chanend.ChanEnd",
+    "chanend_out_byte": "channels.chanend.ChanEnd.outuchar",
+    "chanend_out_word": "channels.chanend.ChanEnd.outuint",
+    "chanend_out_control_token": "channels.chanend.ChanEnd.outct",
+    "chanend_in_byte": "channels.chanend.ChanEnd.inuchar",
+    "chanend_in_word": "channels.chanend.ChanEnd.inuint",
+    "chanend_in_control_token": "channels.chanend.ChanEnd.inct",
+    "chanend_check_control_token": "channels.chanend.ChanEnd.chkct",
+    "chanend_test_control_token_next_byte": "channels.chanend.ChanEnd.testct",
+    "chanend_test_control_token_next_word": "channels.chanend.ChanEnd.testwct",
+    "chanend_out_end_token": "channels.channel.s_chan_out_ct_end",
+    "chanend_check_end_token": "channels.channel.s_chan_check_ct_end",
+    "chanend_setup_interrupt_callback": "interrupts.api.setup_interrupt_callback",
     "SELECT_RES": "select.select",
     "SELECT_RES_ORDERED": "select.select",
     "CASE_THEN": "select.Event",
@@ -56,13 +56,13 @@ COUNTERPARTS: Final[Mapping[str, str]] = {
     "hwtimer_free": "timer.Timer.free",
     "hwtimer_set_trigger_time": "timer.Timer.after",
     "hwtimer_change_trigger_time": "timer.TimerAfter.change",
-    "hwtimer_setup_interrupt_callback": "interrupts.setup_interrupt_callback",
-    "interrupt_callback_t": "interrupts.Callback",
-    "triggerable_setup_interrupt_callback": "interrupts.setup_interrupt_callback",
-    "triggerable_enable_trigger": "interrupts.enable_trigger",
-    "triggerable_disable_trigger": "interrupts.disable_trigger",
-    "triggerable_disable_all": "interrupts.disable_all_triggers",
-    "INTERRUPT_PERMITTED": "interrupts.interrupt_permitted",
+    "hwtimer_setup_interrupt_callback": "interrupts.api.setup_interrupt_callback",
+    "interrupt_callback_t": "interrupts.api.Callback",
+    "triggerable_setup_interrupt_callback": "interrupts.api.setup_interrupt_callback",
+    "triggerable_enable_trigger": "interrupts.api.enable_trigger",
+    "triggerable_disable_trigger": "interrupts.api.disable_trigger",
+    "triggerable_disable_all": "interrupts.api.disable_all_triggers",
+    "INTERRUPT_PERMITTED": "interrupts.api.interrupt_permitted",
     "lock_t": "lock.Lock",
     "lock_free": "lock.Lock.free",
     "lock_acquire": "lock.Lock.acquire",
@@ -81,8 +81,8 @@ COUNTERPARTS: Final[Mapping[str, str]] = {
 """Where tasks in Python find what has another name there, below `aisrv.xcore`."""
 
 METHODS: Final[Mapping[str, tuple[str, type]]] = {
-    "port_": ("port.Port", Port),
-    "clock_": ("clockblock.ClockBlock", ClockBlock),
+    "port_": ("ports.port.Port", Port),
+    "clock_": ("ports.clockblock.ClockBlock", ClockBlock),
 }
 """How names begin that are methods of a class: without that, with an underscore where Python needs one."""
 
@@ -191,11 +191,12 @@ def _lists(names: Mapping[str, str]) -> Iterator[str]:
 @cache
 def _same_names() -> Mapping[str, str]:
     """Find what modules of `aisrv.xcore` define, by its name; the first module that has it."""
-    first: Sequence[str] = ("lib_xcore", "channel", "xscope")
-    modules = [*first, *sorted(path.stem for path in XCORE.glob("*.py") if path.stem not in first)]
+    first: Sequence[str] = ("lib_xcore", "channels.channel", "xscope")
+    every = (".".join(path.relative_to(XCORE).with_suffix("").parts) for path in XCORE.rglob("*.py"))
+    modules = [*first, *sorted(name for name in every if name not in first)]
     found: dict[str, str] = {}
     for module in modules:
-        tree = ast.parse((XCORE / f"{module}.py").read_text(encoding="utf-8"))
+        tree = ast.parse(XCORE.joinpath(*module.split(".")).with_suffix(".py").read_text(encoding="utf-8"))
         for name in _defined(tree):
             found.setdefault(name, f"{module}.{name}")
     return found

@@ -1,7 +1,8 @@
 """Endpoints in device time: each packet takes the bus, and then the chip until its task has it.
 
 A transaction begins when task and host are ready and the bus is free; a NAK costs nothing. A request ends
-with its last transaction. Figures: `aisrv.xcore.timed.device_costs`. Source: "Device time and traces", section 2.
+with its last transaction. Figures: `aisrv.xcore.timed.device_costs`. Source:
+"Device time and traces", section 2.
 """
 
 from collections.abc import Awaitable, Callable

@@ -2,7 +2,7 @@
 
     python -m tests.soak.mutants chanend                                  all of a module of the list below
     python -m tests.soak.mutants storage --lines 100-140                  those of some lines
-    python -m tests.soak.mutants aisrv/xcore/channels/array.py --tests tests/xcore of any module, with its tests
+    python -m tests.soak.mutants aisrv/xcore/tile.py --tests tests/xcore  of any module, with its tests
 
 Prints each one that lives, and ends with 1 where there is any. Some are no faults: they change a message, or
 what is only quicker. The checkout stays as it is: the tests run in a copy, whose other processes import the

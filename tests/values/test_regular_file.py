@@ -21,10 +21,10 @@ OTHERS = {
     "aisrv/inference/interpreter.py: (Path(aisrv.__file__).parent / _WARM_UP_MODEL).read_bytes": (
         "a file of the package, read in a worker"
     ),
-    "aisrv/addons/kernels/images/structures.py: (files('aisrv.addons.kernels.images') / 'c' / 'network.h').read_text": (
+    "aisrv/addons/kernels/images/structures.py: (files(__package__) / 'c' / 'network.h').read_text": (
         "a file of the package"
     ),
-    "aisrv/addons/kernels/images/backend.py: (files('aisrv.addons.kernels.images') / 'images' / IMAGE).read_bytes": (
+    "aisrv/addons/kernels/images/backend.py: (files(__package__) / 'images' / IMAGE).read_bytes": (
         "a file of the package"
     ),
     "aisrv/addons/evaluate/inputs/front_ends.py: files(__package__).joinpath(_PREPROCESSOR).read_bytes": (
@@ -33,7 +33,9 @@ OTHERS = {
     "aisrv/addons/web/server.py: path.read_bytes": "files of the package",
     "aisrv/addons/captures/wireshark_command.py: DISSECTOR.read_bytes": "a file of the package",
     "aisrv/inference/process/sandbox_layers.py: Path('/proc/self/uid_map').read_text": "the kernel's",
-    "aisrv/addons/firmware/tile_process.py: Path(f'/proc/{self._process.pid}/statm').read_text": "the kernel's",
+    "aisrv/addons/firmware/tile_process.py: Path(f'/proc/{self._process.pid}/statm').read_text": (
+        "the kernel's"
+    ),
     "aisrv/attach/usbip/vhci.py: path.read_text": "the kernel's, in sysfs",
     "host_tools/transports/spi/transport.py: BUFSIZ_FILE.read_text": "the kernel's, in sysfs",
     "host_tools/standins/spidev.py: open(BUFSIZ_FILE)": "the kernel's, in sysfs, in programs of others",
@@ -59,7 +61,7 @@ OTHERS = {
     "aisrv/addons/firmware/host_assembler.py: Path(each).read_text": "what the compiler wrote",
     "aisrv/addons/firmware/whole_program.py: Path('/proc/thread-self/stat').read_text": "the kernel's",
     "aisrv/addons/kernels/backends/native/team.py: groups.read_text": "the kernel's",
-    "aisrv/addons/kernels/backends/native/team.py: (group / 'cpu.max').read_text": "the kernel's, in cgroupfs",
+    "aisrv/addons/kernels/backends/native/team.py: (group / 'cpu.max').read_text": "the kernel's",
     "flash_server/commands/options.py: Image.open": "a flash image, which is mapped by `map_file`",
     "flash_server/commands/chip.py: Image.open": "a flash image, which is mapped by `map_file`",
     "flash_server/commands/pack.py: Image.open": "a flash image, which is mapped by `map_file`",

@@ -1,6 +1,5 @@
 """A select whose core takes the whole of a call that it has to carry out itself: no tokens cross."""
 
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ import trio
 from aisrv.protocol.commands import Status
 from aisrv.protocol.engine_channel import AT_ONCE, answer_set, receive_command, receive_set, set_command
 from aisrv.xcore.channels.chanend import ChanEnd
-from aisrv.xcore.channels.counted import counting
 from aisrv.xcore.channels.listener import Call
 from aisrv.xcore.select import Selection
 from aisrv.xcore.trace import Tracer
@@ -19,10 +17,6 @@ from tests.support.benches.simulation import Bench, bench, settle, simulated
 
 SET = 0x88
 DATA = b"eleven byte"
-CLIENT_TOKENS = 2 * 6 + 8 + 1 + 3 + 1
-"""Tokens of a client for a SET with DATA: two normal words, 8 bytes in words, END, 3 bytes, END."""
-SERVER_TOKENS = 2 * 2 + 5
-"""Tokens of the server: two for each normal word, the status and END."""
 
 pytestmark = pytest.mark.plain_time("all tokens cross in device time")
 
@@ -122,14 +116,11 @@ async def test_a_tracer_has_tokens_cross() -> None:
 
 
 @simulated
-async def test_counted_tokens_cross() -> None:
-    tokens: Counter[int] = Counter()
+async def test_a_whole_call_counts_once() -> None:
     async with served() as (test, server):
         server.goes_on.set()
-        with counting((test.a, test.b), tokens):
-            assert await set_command(test.a, SET, 0, DATA) is Status.OKAY
-        assert (server.whole, server.as_tokens) == ([], [(SET, 0)])
-    assert tokens == {test.a.resource_id: CLIENT_TOKENS, test.b.resource_id: SERVER_TOKENS}
+        assert await set_command(test.a, SET, 0, DATA) is Status.OKAY
+        assert (server.whole != [], test.a.crossed) == (True, 1)
 
 
 @simulated

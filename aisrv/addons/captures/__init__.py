@@ -1,1 +1,1 @@
-"""Captures."""
+"""Captures of USB traffic: played to a device again, and dissected in Wireshark."""

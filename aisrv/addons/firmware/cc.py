@@ -1,4 +1,6 @@
-"""The host's compiler as builds of firmware call theirs: `python -m aisrv.addons.firmware.cc -c main.c -o main.o`.
+"""The host's compiler, as builds of firmware call theirs.
+
+    python -m aisrv.addons.firmware.cc -c main.c -o main.o
 
 Options of XMOS's compiler that have no counterpart are left out. What it links is the program of a tile, as
 `aisrv firmware run` makes them.

@@ -14,7 +14,7 @@ from typing import Final
 
 from aisrv.values.whole_file import write_whole
 
-_ASSEMBLER: Final = Path(str(files("aisrv.addons.firmware"))) / "xs3_assembler.py"
+_ASSEMBLER: Final = Path(str(files("aisrv.addons.firmware"))) / "host_assembler.py"
 _STATEMENT: Final = re.compile(r'\b(?:asm|__asm|__asm__)\b\s*(?:\w+\s*)*\(\s*"[^"]')
 """An `asm` with instructions; what gives a C function another name begins with an empty string."""
 

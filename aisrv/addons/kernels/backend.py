@@ -73,8 +73,8 @@ class Kernels(Protocol):
     """Prepares kernels of one type of activations. A method raises a KernelError for what it cannot take.
 
     A backend is one for int8. Where it has kernels of int16 activations with int8 weights, it has them in its
-    attribute `int16`; these have zero points of 0, see `aisrv.addons.kernels.params`. Kernels of float32, in its
-    attribute `float32`, raise NotImplementedError for what they leave to the network.
+    attribute `int16`; these have zero points of 0, see `aisrv.addons.kernels.params`. Kernels of float32,
+    in its attribute `float32`, raise NotImplementedError for what they leave to the network.
     """
 
     def conv2d(self, params: Conv2dParams) -> Kernel:

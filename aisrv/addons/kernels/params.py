@@ -6,9 +6,9 @@ convolution weights OHWI. Source: "The INT8 kernel engine", section KernelBacken
 Buffers are memoryviews of the arena, of signed bytes (format "b"), and stay where they are as long as the
 kernel exists: a kernel is prepared once with its parameters and then invoked any number of times.
 
-Kernels of int16 activations (`aisrv.addons.kernels.backend.Kernels`) have the same parameters: activations are
-signed halfwords (format "h"), weights signed bytes, biases signed words of 64 or 32 bits (format "q", "i").
-Those of float32 have floats everywhere (format "f"), and UNQUANTIZED for each quantization.
+Kernels of int16 activations (`aisrv.addons.kernels.backend.Kernels`) have the same parameters: activations
+are signed halfwords (format "h"), weights signed bytes, biases signed words of 64 or 32 bits (format "q",
+"i"). Those of float32 have floats everywhere (format "f"), and UNQUANTIZED for each quantization.
 """
 
 import enum

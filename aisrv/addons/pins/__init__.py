@@ -1,1 +1,1 @@
-"""Pins."""
+"""Peripherals and stimuli on the pins of a board's tiles."""

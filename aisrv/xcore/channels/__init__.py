@@ -1,1 +1,1 @@
-"""Channels."""
+"""Channels: ends, verbs, routes, and what crosses them."""

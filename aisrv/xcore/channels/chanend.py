@@ -191,6 +191,7 @@ class ChanEnd(RoutedEnd):
         if (answer := listener.answer(call)) is None:
             return None
         runtime.verbs_at_once += 1
+        self.crossed += 1
         if runtime.tracer is not None:
             report(runtime.tracer, self, peer, call, answer)
         if listener.has_others:
@@ -209,6 +210,7 @@ class ChanEnd(RoutedEnd):
         peer = self.peer_at_rest()
         if peer is None or (listener := peer._listener) is None or not listener.takes_calls:
             return None
+        self.crossed += 1
         peer.handed = handed = HandedCall(call, self)
         listener.fire(peer)
         return handed

@@ -47,6 +47,7 @@ def deliver_directly(c: ChanEnd, data: bytes, array: bytes | bytearray | memoryv
         report_normal_output(tracer, c, peer, data)
         if array is not None:
             report_array(tracer, c, peer, array)
+    c.crossed += 1
     waiting.data, waiting.array = data, None if array is None else bytes(array)
     c.runtime.switch.step(peer)
     return True
@@ -84,6 +85,7 @@ def take_published(c: ChanEnd, count: int) -> bytes:
         return b""
     if (tracer := c.runtime.tracer) is not None:
         report_rest_of_normal_output(tracer, peer, c, data)
+    peer.crossed += 1
     offered.taken = True
     c.runtime.switch.step(peer)
     return data

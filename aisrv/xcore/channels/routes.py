@@ -7,24 +7,15 @@ are queued: a program sees what single tokens would show it, and a block crosses
 Behavior: "The XCORE substrate", section Tokens and channel ends.
 """
 
-from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from aisrv.xcore.channels.tokenbuffer import TokenBuffer
+from aisrv.xcore.channels.end_state import NOBODY, RESOURCE_TYPE
 from aisrv.xcore.channels.verb import Steps
 from aisrv.xcore.channels.verb_runner import VerbRunner
 from aisrv.xcore.core import check_tile
-from aisrv.xcore.pool import Pool
-from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.tokens import LAST_CONTROL, WORD_BYTES, Control, Run
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap, TrapKind, check_size
-
-if TYPE_CHECKING:
-    from aisrv.xcore.channels.listener import HandedCall
-
-RESOURCE_TYPE: Final = 2
-"""Bits 0 to 7 of the resource id of a channel end."""
 
 CHANENDS: Final = 32
 """Channel ends of a tile."""
@@ -35,41 +26,13 @@ _CLOSING: Final = frozenset((Control.END, Control.PAUSE))
 _END: Final = int(Control.END)
 
 
-class _Nobody(Enum):
-    """The end of a route whose destination was not allocated as it opened."""
-
-    NOBODY = "nobody"
-
-
-_NOBODY: Final = _Nobody.NOBODY
-
-
 class RoutedEnd(VerbRunner):
     """A channel end as others reach it: what it has buffered, and its routes.
 
     The steps of verbs are here: `output` and `input`, and what takes tokens without waiting for them.
     """
 
-    __slots__ = ("_buffer", "_claims", "_destination", "_pool", "_route", "_source", "handed")
-
-    def __init__(self, runtime: Runtime, tile: int, pool: Pool) -> None:
-        """Allocate an end with a number from its tile's pool, which gets it back when the end is freed."""
-        super().__init__(runtime, tile, runtime.resource_id(tile, RESOURCE_TYPE, pool.take()))
-        self._pool = pool
-        """Where its number came from."""
-        self._buffer = TokenBuffer()
-        """Tokens received but not yet read."""
-        self._source: RoutedEnd | None = None
-        """The end whose route is open to this one."""
-        self._claims: tuple[RoutedEnd, ...] = ()
-        """Ends that wait for their route to this one: few, mostly none."""
-        self._destination: int | None = None
-        """Resource id of the end that outputs go to."""
-        self._route: RoutedEnd | _Nobody | None = None
-        """The end that its open route goes to."""
-        self.handed: HandedCall | None = None
-        """A call that its core has not taken yet."""
-        self._switch.register(self)
+    __slots__ = ()
 
     @property
     def number(self) -> int:
@@ -140,7 +103,7 @@ class RoutedEnd(VerbRunner):
             return f"while the route of {self._source.name} to it is open"
         if self._route is None:
             return ""
-        return f"while its route to {'nobody' if self._route is _NOBODY else self._route.name} is open"
+        return f"while its route to {'nobody' if self._route is NOBODY else self._route.name} is open"
 
     def _may_be_chanend(self, resource_id: int) -> bool:
         """Return whether this is the id of a channel end that is or may be allocated."""
@@ -182,7 +145,7 @@ class RoutedEnd(VerbRunner):
             yield from self._open_route()
         target = self._route
         assert target is not None  # noqa: S101 - for the type checker
-        if target is _NOBODY:
+        if target is NOBODY:
             if closing:
                 self._route = None
             return
@@ -198,7 +161,7 @@ class RoutedEnd(VerbRunner):
             raise Trap(TrapKind.LINK_ERROR, f"output on {self.name}, which has no destination")
         target: RoutedEnd | None = self._switch.find(self._destination)
         if target is None:
-            self._route = _NOBODY
+            self._route = NOBODY
             return
         if target._source is None:
             target._source = self
@@ -206,7 +169,7 @@ class RoutedEnd(VerbRunner):
             target._claims = (*target._claims, self)
             while target._source is not self:
                 yield
-        self._route = target
+        self._route = target  # type: ignore[assignment]  # fields have the type Self
         if self.runtime.tracer is not None:
             self.runtime.tracer.route_opened(self, target, self.tick)
 
@@ -223,6 +186,7 @@ class RoutedEnd(VerbRunner):
     def _deliver(self, target: "RoutedEnd", run: Run) -> None:
         if self.runtime.tracer is not None:
             self.runtime.tracer.output(self, run, self.tick)
+        self.crossed += 1
         target._buffer.push(run)
         if target._steps is not None or target._listener is not None:
             target._tokens_arrived()
@@ -331,7 +295,7 @@ class RoutedEnd(VerbRunner):
             target = self._switch.find(self._destination)
             if target is None or target._source is not None:
                 return False
-        elif target is _NOBODY:
+        elif target is NOBODY:
             return False
         buffer = target._buffer
         if buffer.queued + len(data) >= BUFFER_TOKENS or target._claims:
@@ -339,6 +303,7 @@ class RoutedEnd(VerbRunner):
         if self.runtime.tracer is not None:
             self._report_packet(self.runtime.tracer, target, data)
         self._route = target._source = None
+        self.crossed += 1
         if data:
             buffer.push(data)
         buffer.push(_END)

@@ -5,11 +5,12 @@ import types
 from collections.abc import Callable, Generator
 from typing import Any, Final, TypeVar
 
+from aisrv.xcore.channels.end_state import EndState
 from aisrv.xcore.channels.listener import Listener
 from aisrv.xcore.channels.verb import Steps, Verb
 from aisrv.xcore.core import Core, check_tile, current_core
 from aisrv.xcore.report import verb_of
-from aisrv.xcore.runtime import MAX_VERBS_PER_TURN, Parking, Runtime
+from aisrv.xcore.runtime import MAX_VERBS_PER_TURN
 from aisrv.xcore.traps import Trap, TrapKind
 
 T = TypeVar("T")
@@ -19,55 +20,10 @@ logger = logging.getLogger(__name__)
 _OUTPUT_VERBS: Final = frozenset(("setd", "outuint", "outuchar", "outct", "outbytes", "outwords"))
 
 
-class VerbRunner:
+class VerbRunner(EndState):
     """What a channel end is to its verbs, and to the select of a core that waits for it."""
 
-    __slots__ = (
-        "_error",
-        "_freed",
-        "_listener",
-        "_parking",
-        "_result",
-        "_steps",
-        "_switch",
-        "_user",
-        "is_stepping",
-        "left",
-        "noted",
-        "resource_id",
-        "runtime",
-        "tile",
-    )
-
-    def __init__(self, runtime: Runtime, tile: int, resource_id: int) -> None:
-        self.runtime: Final = runtime
-        """What it shares with the other resources of its node."""
-        self.tile: Final = tile
-        """The tile's number."""
-        self.resource_id: Final = resource_id
-        """Its type in bits 0 to 7, its number in 8 to 15, node and tile above."""
-        self._freed = False
-        """Whether its tile has got it back."""
-        self._switch = runtime.switch
-        """Finds the other ends, and steps verbs."""
-        self._user: Core | None = None
-        """The core whose verb began last."""
-        self._listener: Listener | None = None
-        """The select that waits for its first token."""
-        self._steps: Steps[Any] | None = None
-        """The verb in progress."""
-        self.left: Steps[None] | None = None
-        """The verb that was left to itself last, because its task was cancelled; it may have ended."""
-        self.is_stepping = False
-        """Whether the verb in progress is being stepped right now: what it calls is a step of it."""
-        self._parking: Parking[Any] = Parking(runtime)
-        """Where the task of the verb in progress sleeps."""
-        self._result: Any = None
-        """What a verb returned that was done before its task would have slept."""
-        self._error: Exception | None = None
-        """What such a verb raised."""
-        self.noted: object = None
-        """What the verb in progress has noted for the other side: see `handover`."""
+    __slots__ = ()
 
     @property
     def name(self) -> str:

@@ -1,1 +1,1 @@
-"""Interrupts."""
+"""Interrupts of cores."""

@@ -14,9 +14,6 @@ from aisrv.xcore.interrupts.core import CoreInterrupts
 from aisrv.xcore.interrupts.source import Callback
 from aisrv.xcore.runtime import Runtime, current_runtime
 from aisrv.xcore.select import Event
-from aisrv.xcore.timed.core import TimedCore
-from aisrv.xcore.timed.interrupts import TimedInterrupts
-from aisrv.xcore.timed.runtime import TimedRuntime
 from aisrv.xcore.traps import InterruptError
 
 T = TypeVar("T")
@@ -25,9 +22,9 @@ Ts = TypeVarTuple("Ts")
 
 def interrupts_of(runtime: Runtime, core: Core) -> CoreInterrupts:
     """Make the interrupts of a core, which is to run within them."""
-    if isinstance(runtime, TimedRuntime) and isinstance(core, TimedCore):
-        return TimedInterrupts(runtime, core)
-    return CoreInterrupts(runtime, core)
+    assert runtime.make_interrupts is not None  # noqa: S101 - set by the node
+    made: CoreInterrupts = runtime.make_interrupts(runtime, core)
+    return made
 
 
 def interrupt_permitted(function: Callable[[*Ts], Awaitable[T]]) -> Callable[[*Ts], Awaitable[T]]:

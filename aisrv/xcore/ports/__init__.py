@@ -1,1 +1,1 @@
-"""Ports."""
+"""Ports, their clock blocks and pins."""

@@ -1,1 +1,1 @@
-"""Timed."""
+"""Device time: the classes of a node whose verbs take time."""

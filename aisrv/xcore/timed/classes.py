@@ -12,6 +12,7 @@ from aisrv.xcore.timed.timeline import Timeline
 from aisrv.xcore.timed.timer import TimedTimer
 
 if TYPE_CHECKING:
+    from aisrv.xcore.interrupts.core import CoreInterrupts
     from aisrv.xcore.ports.of_tile import Ports
     from aisrv.xcore.ports.pins import Pins
 
@@ -22,8 +23,14 @@ def _ports(runtime: Runtime, tile: int, core_clock_mhz: int, pins: "Pins") -> "P
     return timed_ports(runtime, tile, core_clock_mhz, pins)
 
 
+def _interrupts(runtime: TimedRuntime, core: TimedCore) -> "CoreInterrupts":
+    from aisrv.xcore.timed.interrupts import TimedInterrupts  # most programs have none
+
+    return TimedInterrupts(runtime, core)
+
+
 TIMED: Final = ResourceClasses(
-    TimedRuntime, TimedCore, TimedEnd, TimedTimer, TimedLock, TimedSynchronizer, _ports
+    TimedRuntime, TimedCore, TimedEnd, TimedTimer, TimedLock, TimedSynchronizer, _ports, _interrupts
 )
 """Those of a node whose cores take the chip's time."""
 

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from aisrv.addons.firmware import host_assembler as xs3_assembler
+from aisrv.addons.firmware import host_assembler
 from aisrv.addons.firmware.compiler import CompileError, Program, Unit, build
 from aisrv.addons.firmware.host_assembler import InstructionError, Rewriter
 from aisrv.addons.firmware.whole_program import TRAPPED, RunSettings, run_whole_programs
@@ -529,7 +529,7 @@ def test_inline_assembly_of_the_host_goes_on_to_work(
 def test_as_a_program_it_assembles_what_comes_by_standard_input(tmp_path: Path) -> None:
     need_compiler()
     done = subprocess.run(
-        [sys.executable, "-I", xs3_assembler.__file__, "-o", str(tmp_path / "a.o")],
+        [sys.executable, "-I", host_assembler.__file__, "-o", str(tmp_path / "a.o")],
         input="\tnop\n",
         capture_output=True,
         text=True,

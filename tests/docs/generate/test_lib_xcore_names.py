@@ -59,13 +59,13 @@ def test_what_no_header_declares_is_not_listed_twice() -> None:
 
 def test_a_function_of_the_same_name_is_found_by_itself() -> None:
     assert python_name("xscope_int") == "xscope.xscope_int"
-    assert python_name("chan_in_word") == "channel.chan_in_word"
+    assert python_name("chan_in_word") == "channels.channel.chan_in_word"
     assert python_name("printintln") is None
 
 
 def test_a_method_of_the_same_name_is_found_by_itself() -> None:
-    assert python_name("port_out_part_word") == "port.Port.out_part_word"
-    assert python_name("port_in") == "port.Port.in_"
+    assert python_name("port_out_part_word") == "ports.port.Port.out_part_word"
+    assert python_name("port_in") == "ports.port.Port.in_"
     assert python_name("port_no_such") is None
 
 

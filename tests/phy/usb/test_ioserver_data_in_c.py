@@ -1,7 +1,7 @@
 """A device of the ioserver protocol in C, in the place of our ioserver data task: the same tests.
 
-It is `tests/addons/firmware/programs/ioserver.c`. Left out are tests that read the log, and that the device waits
-until both halts are cleared: this one waits at each endpoint for its own.
+It is `tests/addons/firmware/programs/ioserver.c`. Left out are tests that read the log, and that the device
+waits until both halts are cleared: this one waits at each endpoint for its own.
 """
 
 import functools

@@ -1,0 +1,1 @@
+"""Benches: devices, nodes and engines set up for tests."""

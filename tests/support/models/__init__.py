@@ -1,0 +1,1 @@
+"""Models and networks for tests, each made by a seed."""

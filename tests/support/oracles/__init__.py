@@ -1,0 +1,1 @@
+"""Oracles: what must come out, by other implementations or by the rules alone."""

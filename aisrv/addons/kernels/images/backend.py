@@ -33,7 +33,7 @@ def relocatable_backend() -> KernelBackend:
 
     from aisrv.addons.kernels.backends.registry import find_backend
 
-    image = (files("aisrv.addons.kernels.images") / "images" / IMAGE).read_bytes()
+    image = (files(__package__) / "images" / IMAGE).read_bytes()
     return Fallback(RelocatableBackend(image), find_backend("numpy"))
 
 

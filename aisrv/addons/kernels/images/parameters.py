@@ -1,7 +1,7 @@
 """Conversion of a kernel backend's parameters to those of our C kernels.
 
-Parameters were checked as the backend interface says (`aisrv.addons.kernels.checks`); what is added here are the
-bounds of 32-bit words, which plain Python does not have.
+Parameters were checked as the backend interface says (`aisrv.addons.kernels.checks`); what is added here are
+the bounds of 32-bit words, which plain Python does not have.
 """
 
 import struct

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Self
 
 from aisrv.model.relocatable.errors import BuildError
 
-_HEADER: Final = (files("aisrv.addons.kernels.images") / "c" / "network.h").read_text()
+_HEADER: Final = (files(__package__) / "c" / "network.h").read_text()
 _KERNEL: Final = re.compile(r"^    KERNEL_(\w+),$", re.MULTILINE)
 _STRUCTURE: Final = re.compile(r"^struct (\w+) \{\n((?:    u?int32_t [\w, ]+;\n)+)\};", re.MULTILINE)
 _FIELDS: Final = re.compile(r"(u?)int32_t ([\w, ]+);")

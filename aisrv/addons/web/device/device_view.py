@@ -3,7 +3,7 @@
 See `aisrv.addons.web.view.View`.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any, Final
@@ -27,7 +27,6 @@ from aisrv.monitor.cell_texts import errors as name_errors
 from aisrv.monitor.snapshot import core_status
 from aisrv.monitor.values import CoreState
 from aisrv.protocol.commands import GPIO_COUNT, GpioMode
-from aisrv.xcore.channels.counted import Tokens, counting
 
 MOST_PLANNED: Final = 200
 """Operators of a model past which its arena is not drawn."""
@@ -68,7 +67,6 @@ class DeviceView:
         self._bench = bench
         self.device: Final = device
         self._plan = plan_of(device.board)
-        self._tokens_output: Tokens = Counter()
         self._open = ExitStack()
         self._seen = [_Seen(device, number) for number in range(len(device.engines))]
         self._models: dict[int, tuple[object, Json]] = {}
@@ -81,9 +79,7 @@ class DeviceView:
             self._curves[tuple(sorted(((a.tile, a.name), (b.tile, b.name))))].append(number)
 
     def open(self) -> None:
-        """Begin to count tokens and to copy what runs are given."""
-        ends = (end for channel in self.device.channels for end in (channel.a, channel.b))
-        self._open.enter_context(counting(ends, self._tokens_output))
+        """Begin to copy what runs are given."""
         for engine, seen in zip(self.device.engines, self._seen, strict=True):
             engine.inference.before_run = seen.take
             self._open.callback(setattr, engine.inference, "before_run", None)
@@ -157,7 +153,7 @@ class DeviceView:
                 for core in tile.cores
             },
             "links": {
-                str(number): sum(map(self._tokens, links))
+                str(number): sum(map(self._crossed, links))
                 for number, links in enumerate(self._curves.values())
             },
             "usb": [device.usb.out_endpoint.crossed, device.usb.in_endpoint.crossed],
@@ -206,9 +202,9 @@ class DeviceView:
         """Name the tasks at the other ends of channels; what is no channel end of the plan stays as it is."""
         return " or ".join(dict.fromkeys(self._peers.get(name, name) for name in resource.split(" or ")))
 
-    def _tokens(self, link: int) -> int:
-        channel, tokens = self.device.channels[link], self._tokens_output
-        return tokens[channel.a.resource_id] + tokens[channel.b.resource_id]
+    def _crossed(self, link: int) -> int:
+        channel = self.device.channels[link]
+        return channel.a.crossed + channel.b.crossed
 
     def _flash(self, number: int) -> list[list[object]]:
         image = self.device.flash_image(number)

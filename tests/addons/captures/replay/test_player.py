@@ -28,7 +28,7 @@ from phy.usb.taps.usbmon import TransferType
 from tests.support.peers.usbpcap_files import as_usbpcap
 from tests.support.programs import missing, run_process
 
-RECORDINGS = Path(__file__).parents[2] / "recordings"
+RECORDINGS = Path(__file__).parents[3] / "recordings"
 NAMES = ("classic", "design", "pipelined", "descriptors")
 """Recordings of a device like the one that they are played to."""
 

@@ -15,7 +15,7 @@ from phy.usb.taps.usbmon import EventType, TransferType, UsbmonEvent
 from phy.usb.taps.usbpcap import ROOM_UNKNOWN
 from tests.support.amounts import in_ci
 
-RECORDINGS = Path(__file__).parents[2] / "recordings"
+RECORDINGS = Path(__file__).parents[3] / "recordings"
 DEVICE = (1, 4)
 SECOND = 1_000_000_000
 

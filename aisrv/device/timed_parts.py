@@ -13,7 +13,7 @@ from aisrv.inference.timed_engine import TimedInferenceEngine
 from aisrv.inference.timings.laws import FAST_FLASH_BYTE, FLASH_SERVER_BYTE, FLASH_SERVER_LOAD
 from aisrv.values.addons import load
 from aisrv.xcore.timed.device_costs import I2C_WRITE_TICKS, graph_pass_slots
-from aisrv.xcore.timed_tick_waiter import TimedTickWaiter
+from aisrv.xcore.timed.tick_waiter import TimedTickWaiter
 from flash_server.client.cache import XCORE_AI_CACHE
 from phy.spi.timed_bus import TimedSpiBus
 from phy.usb.timed_bus import TimedUsbBus

@@ -147,7 +147,7 @@ WAITS: dict[str, tuple[Wait, bool, set[str]]] = {
     "timers": (timers, True, {"timer.TimerAfter._set", "timer.Timer.wait_after", "turns.Turns.give"}),
     "selects": (selects, True, {"runtime.Parking.park_until"}),
     "polls": (polls, True, {"select.Selection._let_time_pass"}),
-    "interrupts": (interrupts, True, {"core_interrupts._Alarm.ring"}),
+    "interrupts": (interrupts, True, {"core._Alarm.ring"}),
     "ports": (ports, True, {"runtime.Parking.park_to_tick"}),
     "acts": (acts, False, {"alarms.Alarms._run"}),
     "pins": (pins, False, {"tick_waiter.TickWaiter.sleep"}),
@@ -165,7 +165,7 @@ NO_TICKS = {
 def waiting_code() -> set[str]:
     """Functions of the substrate that convert a tick to Trio's time, or wait for a time."""
     found = set()
-    for file in Path(aisrv.xcore.__file__).parent.glob("*.py"):
+    for file in Path(aisrv.xcore.__file__).parent.rglob("*.py"):
         for place, function in functions(ast.parse(file.read_text()), file.stem):
             calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
             names = {getattr(call.func, "attr", "") for call in calls}

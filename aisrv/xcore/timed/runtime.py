@@ -9,17 +9,17 @@ from trio.lowlevel import current_task
 
 from aisrv.xcore.clock import Clock
 from aisrv.xcore.core import Core, current_core
-from aisrv.xcore.present_clock import PresentClock
 from aisrv.xcore.runtime import CalledOff, CoreOwner, OnTrap, Runtime
 from aisrv.xcore.switch import Switch
 from aisrv.xcore.tick_waiter import TickWaiter
 from aisrv.xcore.timed.core import TimedCore
 from aisrv.xcore.timed.device_costs import DEFAULT_CASE_SLOTS, JOB_SLOTS, RESOURCE_SLOTS
 from aisrv.xcore.timed.parking import TimedEventParking, TimedParking
+from aisrv.xcore.timed.present_clock import PresentClock
+from aisrv.xcore.timed.tick_waiter import TimedTickWaiter
 from aisrv.xcore.timed.tile_links import TileLinks
 from aisrv.xcore.timed.timeline import Timeline
 from aisrv.xcore.timed.turns import turns_of_run
-from aisrv.xcore.timed_tick_waiter import TimedTickWaiter
 
 Ts = TypeVarTuple("Ts")
 

@@ -1,5 +1,6 @@
 """The bus: what waits for a peer is bounded, whatever others do."""
 
+import gc
 import tracemalloc
 from typing import Final
 
@@ -50,6 +51,7 @@ async def test_peers_that_have_left_keep_no_frames() -> None:
             for _ in range(QUEUE_FRAMES):
                 here.send(bytes(FRAME))
             there.leave()
+        gc.collect()
         assert tracemalloc.get_traced_memory()[0] - before < 1 << 20
     finally:
         tracemalloc.stop()

@@ -122,3 +122,14 @@ def test_tests_are_collected_without_spidev() -> None:
 
 def test_files_that_begin_first_are_there() -> None:
     assert [name for name in FIRST if not (ROOT / name).is_file()] == []
+
+
+def test_visitors_find_a_definition_that_runs_all_of_it_on_debian() -> None:
+    text = (ROOT / ".github/workflows/ci.yml").read_text()
+    assert re.findall(r"^ +image: (.*)$", text, re.MULTILINE) == ["debian:12"]
+    assert re.findall(r"^ +- run: (\.ci/.*)$", text, re.MULTILINE) == [".ci/run"]
+
+
+def test_lines_of_pyproject_can_be_read() -> None:
+    lines = (ROOT / "pyproject.toml").read_text().splitlines()
+    assert [line for line in lines if len(line) > 130] == []

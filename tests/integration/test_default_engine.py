@@ -53,12 +53,10 @@ PLATFORMS: Final = {
 }
 """What markers and pip call the platforms of the table."""
 VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
-REQUIREMENTS: Final = {
-    requirement.name: requirement
-    for requirement in map(
-        Requirement, tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    )
-}
+REQUIREMENTS: Final = [
+    Requirement(text)
+    for text in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+]
 
 
 def documented() -> Iterator[tuple[str, str, str]]:
@@ -104,7 +102,11 @@ def test_installing_brings_the_engine_of_the_table(platform: str, version: str, 
     brought = [
         kind
         for kind, package in PACKAGES.items()
-        if (marker := REQUIREMENTS[package].marker) is not None and marker.evaluate(environment)
+        if any(
+            each.marker is not None and each.marker.evaluate(environment)
+            for each in REQUIREMENTS
+            if each.name == package
+        )
     ]
     assert brought == ([] if engine == "kernels" else [engine])
 
@@ -114,7 +116,7 @@ def test_pip_finds_the_wheels_of_the_table_and_no_better_ones(tmp_path: Path) ->
     def best(cell: tuple[str, str, str]) -> str:
         platform, version, _ = cell
         for kind, package in PACKAGES.items():
-            wanted = f"{package}{REQUIREMENTS[package].specifier}"
+            wanted = f"{package}{next(each.specifier for each in REQUIREMENTS if each.name == package)}"
             if has_wheel(wanted, version, PLATFORMS[platform][2], tmp_path):
                 return kind
         return "kernels"

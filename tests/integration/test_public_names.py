@@ -7,6 +7,7 @@ from typing import assert_type
 import pytest
 
 import aisrv
+import host_tools.errors
 from aisrv.board import Board
 from aisrv.device.device import open_device
 from host_tools.client import AiServer
@@ -16,6 +17,18 @@ from tests.support.programs import run_python
 def test_public_names_are_those_of_their_modules() -> None:
     assert (aisrv.AiServer, aisrv.Board, aisrv.open_device) == (AiServer, Board, open_device)
     assert {"AiServer", "Board", "open_device"} <= set(dir(aisrv))
+
+
+def test_every_error_of_the_host_is_a_public_name() -> None:
+    errors = {name for name, each in vars(host_tools.errors).items() if isinstance(each, type)}
+    own = {name for name in errors if getattr(host_tools.errors, name).__module__ == "host_tools.errors"}
+    assert own <= set(aisrv.__all__)
+    assert aisrv.NoModelError is host_tools.errors.NoModelError
+
+
+def test_a_board_of_public_names_alone_is_refused_by_a_public_error() -> None:
+    with pytest.raises(aisrv.BoardError, match="engine 0 is on tile 7"):
+        aisrv.Board(engines=(aisrv.EngineSpec(tile=7),))
 
 
 def test_names_that_are_not_there() -> None:

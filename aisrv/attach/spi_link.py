@@ -3,7 +3,7 @@
 Such programs use the stand-in for `spidev`, or are `aisrv-host --device spi:B.D@HOST:PORT`. Any number of
 them may open a slave; they take turns, a message at a time, as programs on one spidev node do. A peer that
 breaks the protocol or stops within a frame is cut off. Protocol: `aisrv.protocol.spi_link`,
-docs/guides/spi-programs.md.
+docs/guides/programs.md.
 """
 
 import errno

@@ -1,6 +1,6 @@
 """The SPI link as values: what a program that drives SPI and a device say to each other over TCP.
 
-Values only, no I/O; a protocol of our own, described in docs/guides/spi-programs.md. Every frame is a head of
+Values only, no I/O; a protocol of our own, described in docs/guides/programs.md. Every frame is a head of
 8 bytes (kind u8, three zero bytes, length of the body u32), then the body; every integer is big-endian. The
 client begins with HELLO and gets SLAVES; it opens one of them, and then each MESSAGE is answered by one DONE.
 Other people's programs load this module through `host_tools/standins/injection`: it suits Python 3.10.

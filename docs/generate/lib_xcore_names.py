@@ -121,7 +121,7 @@ NOTES: Final[Mapping[str, str]] = {
     ),
     "xcore/port.h": (
         "In Python a port comes from `Tile.port`, by its name or its resource id; `set_trigger_time` may "
-        "wait. [Ports](ports.md) has the rules."
+        "wait. [Ports](substrate.md#ports) has the rules."
     ),
     "xcore/select.h": (
         "In Python a resource is a case by itself; `ordered=True` takes the first that is ready. A "

@@ -4,7 +4,7 @@ The server is named by the environment variable AISRV_SPI, as HOST:PORT or unix:
 slave `B.D`.
 Arguments, results and errors are those of the package's release 3.8, and of the Linux driver behind it with a
 controller that has SPI modes 0 to 3, words of 8 bits and clocks up to the slave's. As with the package, each
-call clocks whole transactions: no method leaves chip select low. Described in docs/guides/spi-programs.md.
+call clocks whole transactions: no method leaves chip select low. Described in docs/guides/programs.md.
 
 Other people's programs load this module through `host_tools/standins/injection`: it suits Python 3.10.
 """

@@ -117,6 +117,15 @@ def test_the_architecture_page_has_the_floors() -> None:
     assert floors == [layer.split(" | ") for layer in contract["layers"]]
 
 
+def test_the_modules_for_an_hour_have_the_lines_that_are_said() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = page.split("### An hour with the whole device\n")[1].split("\n## ")[0]
+    said = {name: int(lines) for name, lines in re.findall(r"\]\(([\w/]+\.py)\) \| (\d+) \|", section)}
+    there = {name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in said}
+    assert len(said) == 7
+    assert [name for name in said if abs(said[name] - there[name]) > there[name] // 5] == []
+
+
 def test_the_changelog_begins_with_the_version_or_there_are_texts_for_it() -> None:
     headings = re.findall(
         r"^## (\S+) \((\S+)\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE

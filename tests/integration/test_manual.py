@@ -13,17 +13,15 @@ from tests.support.programs import missing
 __all__ = ["kept_programs"]
 
 TUTORIALS = sorted((ROOT / "docs/start").glob("*.md"))
-GUIDES = ("device-time", "jacdac", "relocatable", "run-graphs")
+GUIDES = ("device-time", "graphs", "jacdac", "relocatable")
 EXAMPLES = [ROOT / "docs/guides" / f"{name}.md" for name in GUIDES]
 INSIDE = [ROOT / "docs/inside/tracer.md"]
 PAGES = [ROOT / "README.md", *TUTORIALS, *EXAMPLES, *INSIDE]
 TESTED = "many commands, each of which has its own tests every day"
 LONG = {
     "evaluate": "eleven evaluations, two of them on a cluster",
-    **dict.fromkeys(("c-program", "firmware-in-c", "host-program", "jacdac"), TESTED),
-    **dict.fromkeys(
-        ("device-time", "firmware", "first-steps", "models", "relocatable", "run-graphs"), TESTED
-    ),
+    **dict.fromkeys(("c-program", "device-time", "firmware", "first-steps", "graphs"), TESTED),
+    **dict.fromkeys(("host-program", "jacdac", "models", "relocatable"), TESTED),
 }
 """Pages that are not followed every day, and why."""
 RUN_OR_READ = {"console", "sh", "text"}

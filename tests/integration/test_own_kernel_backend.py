@@ -1,4 +1,4 @@
-"""The worked example of docs/inside/kernel-backend.md: as it stands there, installed, and right."""
+"""The worked example of docs/inside/kernels.md: as it stands there, installed, and right."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ from tests.support.models.operators import METHODS, Case, Draw, values
 from tests.support.paths import ROOT
 from tests.support.programs import run_process
 
-DOC = ROOT / "docs/inside/kernel-backend.md"
+DOC = ROOT / "docs/inside/kernels.md"
 GUIDE = ROOT / "docs/guides/kernels.md"
 EXAMPLE, IN_PROGRAM, COMPARISON, *_ = re.findall(r"```python\n(.*?)```", DOC.read_text(), re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""The example of docs/inside/kernel-operator.md: as it stands there, beside TensorFlow Lite Micro."""
+"""The example of docs/inside/kernels.md: as it stands there, beside TensorFlow Lite Micro."""
 
 import re
 from typing import Any
@@ -12,7 +12,7 @@ from aisrv.addons.kernels.network.operators.floats import elements
 from aisrv.model import TensorType
 from tests.support.paths import ROOT
 
-PAGE = (ROOT / "docs/inside/kernel-operator.md").read_text()
+PAGE = (ROOT / "docs/inside/kernels.md").read_text().split("\n## Add an operator\n")[1]
 SHORT, WRITTEN_OUT, ROW, TEST = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -28,11 +28,12 @@ PAGES = sorted((ROOT / "docs/reference/api").glob("*.md"))
 MODULES = [name for page in PAGES for name in re.findall(r"^::: ([a-z_.]+)$", page.read_text(), re.MULTILINE)]
 """Those of the pages; a class that stands on a page by itself is of one of them."""
 INSIDE = {
+    "aisrv.addons.graph.binary.words",
+    "aisrv.addons.kernels.relocatable.memory",
     "aisrv.addons.predict.profile.html_report",
     "aisrv.engine.state",
-    "aisrv.addons.graph.binary.words",
     "aisrv.model.relocatable.container",
-    "aisrv.addons.kernels.relocatable.memory",
+    "aisrv.xcore.timed.classes",
 }
 """Modules from which a page takes a single name, and whose others are not for users."""
 

@@ -1,4 +1,4 @@
-"""The frames of the SPI link: layouts from docs/guides/spi-programs.md, and what no frame may be."""
+"""The frames of the SPI link: layouts from docs/guides/programs.md, and what no frame may be."""
 
 import pytest
 from hypothesis import given

@@ -1,6 +1,6 @@
 """What the page's server asks of the devices that it shows and works on, wherever they are.
 
-The members of the objects are those of docs/reference/web-protocol.md. No value in them is None; names are
+The members of the objects are those of docs/guides/web.md. No value in them is None; names are
 cut to `LONGEST`, lines to `LONGEST_LINE`.
 """
 

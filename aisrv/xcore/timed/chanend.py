@@ -1,6 +1,6 @@
 """Channel ends in device time: what is output is charged once for both sides, and carries the sender's clock.
 
-No shortcuts: all tokens cross. Costs are in `device_costs`; rules in docs/inside/device-time.md.
+No shortcuts: all tokens cross. Costs are in `device_costs`; rules in docs/guides/device-time.md.
 """
 
 import types

@@ -2,7 +2,7 @@
 
 The core looks whether an event is there in a turn of its own: at the clock of the event, or at its own where
 it has work up to that. The callback has a clock from there on. As it ends, the core runs or waits on at that
-clock. A verb on a channel end that the core is in is not stepped before. Rules: docs/inside/device-time.md.
+clock. A verb on a channel end that the core is in is not stepped before. Rules: docs/guides/device-time.md.
 """
 
 from collections.abc import Callable

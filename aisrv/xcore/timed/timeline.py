@@ -4,7 +4,7 @@ Each core has a clock of its own: clocks of a core, whole, since the node starte
 and goes on, so a core is ahead of Trio's clock. Where others could see the difference it settles: it waits
 for the tick of its clock, rounded up. All waits of cores end here, in turns: of the heap the first by tick,
 tile, core and request, one at a time, and the next when that core waits again. So Trio's order is of no
-consequence. Rules: docs/inside/device-time.md.
+consequence. Rules: docs/guides/device-time.md.
 """
 
 import heapq

@@ -1,4 +1,4 @@
-"""What channel verbs cost in device time: clocks of a core, from the rules in docs/inside/device-time.md."""
+"""What channel verbs cost in device time: clocks of a core, from the rules in docs/guides/device-time.md."""
 
 from collections.abc import Callable
 

@@ -35,7 +35,7 @@ class Reading(Struct, frozen=True):
     """What a device said in one round of questions."""
 
     engine: Json
-    """The engine's state, as docs/reference/web-protocol.md has it."""
+    """The engine's state, as docs/guides/web.md has it."""
     pictures: Mapping[tuple[int, int], bytes]
     log: tuple[str, ...]
     """Lines of the engine's debug log."""

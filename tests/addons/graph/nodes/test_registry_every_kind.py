@@ -143,4 +143,4 @@ def test_half_samples_are_refused_where_they_would_stop_the_graph(kind: str, pla
 
 @pytest.mark.parametrize("kind", [*KINDS[1:], NAME])
 def test_the_guide_names_the_node(kind: str) -> None:
-    assert f"`{kind}`" in (ROOT / "docs/guides/run-graphs.md").read_text(encoding="utf-8")
+    assert f"`{kind}`" in (ROOT / "docs/guides/graphs.md").read_text(encoding="utf-8")

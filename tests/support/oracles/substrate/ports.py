@@ -1,4 +1,4 @@
-"""Ports edge by edge: a model from the rules of docs/inside/ports.md alone, and random programs for it.
+"""Ports edge by edge: a model from the rules of docs/inside/substrate.md alone, and random programs for it.
 
 One port, one clock, one core and a stimulus on the port's pins. The model goes through all ticks: first the
 edges of a tick, which sample what the pins were before it, then the core.

@@ -33,6 +33,7 @@ from host_tools.commands.raw import raw, reset
 from host_tools.commands.sensor import acquire, frame, i2c, stream
 from host_tools.commands.settings import HostSettings
 from host_tools.commands.tensors import read, write
+from host_tools.distribution import ALONE, is_alone
 from host_tools.errors import (
     BadAddressError,
     CommandError,
@@ -98,7 +99,7 @@ class HostGroup(JsonGroup):
         "AISRV_DEVICE=usbip:localhost:3240 aisrv-host timings",
     )
     + "\n\n\b\nExit codes: 0 done, 1 the device reported an error, 2 wrong usage, 3 no device,\n"
-    "4 not done in time, 5 a transfer failed, 130 interrupted.",
+    "4 not done in time, 5 a transfer failed, 130 interrupted." + (f"\n\n{ALONE}" if is_alone() else ""),
 )
 @option_group("settings", HostSettings)
 @click.version_option(__version__, prog_name=NAME)

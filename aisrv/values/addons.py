@@ -57,8 +57,10 @@ def load(place: str) -> Any:  # noqa: ANN401 - whatever is there
 
 @cache
 def ours() -> tuple[AddOn, ...]:
-    """Return the add-ons of the product; nothing of one is loaded but its names."""
-    return tuple(load(f"{__name__.partition('.')[0]}.addons.{name}.addon:ADD_ON") for name in NAMES)
+    """Return the add-ons of the product that are installed; nothing of one is loaded but its names."""
+    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "addons")  # noqa: PTH118, PTH120 - as below
+    there = (name for name in NAMES if os.path.isdir(os.path.join(folder, name)))  # noqa: PTH112, PTH118
+    return tuple(load(f"{__name__.partition('.')[0]}.addons.{name}.addon:ADD_ON") for name in there)
 
 
 @cache

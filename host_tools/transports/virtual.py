@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from typing import IO, Final, Self
 
 from aisrv.values.private_directory import private_socket
+from host_tools.distribution import is_alone
 from host_tools.errors import DeviceNotFound
 from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usbip.transport import UsbipTransport, open_usbip
@@ -44,6 +45,10 @@ class VirtualDevice:
 
     def __init__(self, command: Sequence[str], timeout: float = START_TIMEOUT) -> None:
         """Start the command and wait for its ready line; `DeviceNotFound` where none comes."""
+        if is_alone():
+            raise DeviceNotFound(
+                "aisrv-host alone has no virtual device: uninstall it, and install aisrv, which has both"
+            )
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
         try:
             self._process = subprocess.Popen(

@@ -18,6 +18,7 @@ from aisrv.addons.web.options import WebOptions, serve_page, web_options
 from aisrv.attach.spidev.cuse import CuseError, serve_cuse
 from aisrv.attach.usbip.vhci import Attached, Vhci, VhciError, attached
 from aisrv.cli.one_line_errors import one_line_errors
+from aisrv.cli.options.added import AddedOptions, added_options, changed_boards
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
@@ -114,6 +115,7 @@ async def run_attached(
 @spi_options
 @trace_options
 @web_options
+@added_options("attach")
 @click.option("--spidev", is_flag=True, help="Also create /dev/spidev0.0; needs the kernel module cuse.")
 @verbose_option
 def attach(
@@ -123,6 +125,7 @@ def attach(
     spi: SpiOptions,
     trace: TraceOptions,
     web: WebOptions,
+    added: Sequence[AddedOptions],
     spidev: bool,
     verbose: int,
 ) -> None:
@@ -143,11 +146,18 @@ def attach(
     """
     start_logging(verbose)
     with one_line_errors(VhciError, CuseError):
-        boards = make_boards(board, devices)
+        boards = changed_boards(make_boards(board, devices), added)
         trace.check()
         check_spi_options(spi, boards[0], ("--spidev", spidev or None))
         running = DeviceSet(
-            boards, devices.models, devices.command, usb, spi, trace=trace, on_trap=devices.on_trap
+            boards,
+            devices.models,
+            devices.command,
+            usb,
+            spi,
+            trace=trace,
+            on_trap=devices.on_trap,
+            added=added,
         )
         code = trio.run(lambda: run_attached(running, Vhci(), spidev=spidev, web=web))
     sys.exit(code)

@@ -16,6 +16,7 @@ from aisrv.attach.preload.server import Preload, serve_preload
 from aisrv.attach.preload.trial import PreloadError
 from aisrv.board import UsbProtocol
 from aisrv.cli.one_line_errors import one_line_errors
+from aisrv.cli.options.added import AddedOptions, added_options, changed_boards
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
@@ -124,6 +125,7 @@ def _reporter(*, as_json: bool) -> Callable[[Sequence[Device]], None]:
 @spi_options
 @observing_options
 @web_options
+@added_options("exec")
 @verbose_option
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
@@ -133,6 +135,7 @@ def exec_(
     spi: SpiOptions,
     observing: ObservingOptions,
     web: WebOptions,
+    added: Sequence[AddedOptions],
     verbose: int,
     program: tuple[str, ...],
 ) -> None:
@@ -160,7 +163,7 @@ def exec_(
     """
     start_logging(verbose)
     with one_line_errors():
-        boards = make_boards(board, devices)
+        boards = changed_boards(make_boards(board, devices), added)
         observing.check()
         check_spi_options(spi, boards[0])
         if observing.json and not observing.report:
@@ -170,7 +173,14 @@ def exec_(
         if observing.report and any(each.protocol is not UsbProtocol.AISRV for each in boards):
             raise click.UsageError("--report knows the AI server's own commands, not those of ioserver")
         running = DeviceSet(
-            boards, devices.models, devices.command, usb, spi, trace=observing, on_trap=devices.on_trap
+            boards,
+            devices.models,
+            devices.command,
+            usb,
+            spi,
+            trace=observing,
+            on_trap=devices.on_trap,
+            added=added,
         )
         report = _reporter(as_json=observing.json) if observing.report else None
         code = trio.run(exec_program, program, running, web, report)

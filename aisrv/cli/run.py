@@ -18,7 +18,7 @@ import aisrv.inference.timings.estimation  # noqa: F401 - all three before a dev
 from aisrv.addons.web.options import WebOptions
 from aisrv.board import Board
 from aisrv.cli.one_line_errors import one_line_errors
-from aisrv.cli.options.added import AddedOptions, added_options
+from aisrv.cli.options.added import AddedOptions, added_options, changed_boards
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.dump import dump_tensors
@@ -75,7 +75,7 @@ class ServerOptions(WebOptions):
         help="End when standard input ends, as well as by SIGINT and SIGTERM.",
     )
 
-    def listening(self, board: Board, added: Sequence[AddedOptions]) -> Listening:
+    def listening(self, board: Board) -> Listening:
         """Return the ports that were given, or else those of the board."""
         usb, spi, flash = self.port, self.spi_port, self.flash_port
         if usb is None:
@@ -84,9 +84,7 @@ class ServerOptions(WebOptions):
             spi = board.spi.port
         if flash is None and board.flashes:
             flash = board.flashes[0].port
-        return Listening(
-            self.host, usb, spi, flash, self.spi_host, self.flash_host, self.socket, added, web=self
-        )
+        return Listening(self.host, usb, spi, flash, self.spi_host, self.flash_host, self.socket, web=self)
 
 
 async def run_until_signal(
@@ -158,7 +156,7 @@ async def read_to_end(file: int) -> None:
 @usb_options
 @spi_options
 @status_options
-@added_options
+@added_options("run")
 def run(
     server: ServerOptions,
     board: BoardOptions,
@@ -196,9 +194,7 @@ def run(
     """
     start_logging(status.verbose)
     with one_line_errors():
-        boards = list(make_boards(board, devices))
-        for options in added:
-            boards = list(options.boards(boards))
+        boards = changed_boards(make_boards(board, devices), added)
         status.check()
         check_spi_options(spi, boards[0], ("--spi-port", server.spi_port))
         if status.tensor_folder is not None:
@@ -207,10 +203,10 @@ def run(
             raise click.UsageError("--flash-port needs a chip: give --flash FILE")
         if server.socket is not None and server.port is not None:
             raise click.UsageError("--socket takes the place of --port: give one of them")
-        listening = server.listening(boards[0], added)
+        listening = server.listening(boards[0])
         hint = None if board.engine_kind else f"engine {engine_names(boards[0])}; --engine KIND takes another"
         running = DeviceSet(
-            boards, devices.models, devices.command, usb, spi, status, status, devices.on_trap
+            boards, devices.models, devices.command, usb, spi, status, status, devices.on_trap, added
         )
         code = trio.run(
             lambda: run_until_signal(running, listening, until_eof=server.until_eof, hint=hint),

@@ -86,6 +86,8 @@ class DeviceSet(Struct, frozen=True):
     trace: TraceOptions = field(default_factory=TraceOptions)
     on_trap: OnTrap = "halt"
     """Whether a trap halts its core, or ends the process."""
+    added: Sequence[AddedOptions] = ()
+    """The options of add-ons, which start servers of their own."""
 
 
 class DevicePorts(Struct, frozen=True):
@@ -115,8 +117,6 @@ class Listening(Struct, frozen=True):
     spi_host: str = LOOPBACK
     flash_host: str = LOOPBACK
     usbip_socket: Path | None = None
-    added: Sequence[AddedOptions] = ()
-    """The options of add-ons, which start servers of their own."""
     spi_socket: Path | None = None
     web: WebOptions | None = None
     """The page, if one is wanted."""
@@ -187,7 +187,7 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
             )
         added = [
             place
-            for options in listening.added
+            for options in devices.added
             for place in await options.serve(ports.devices, nursery, listen)
         ]
         address = None

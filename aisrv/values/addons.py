@@ -32,6 +32,15 @@ class Scheme(NamedTuple):
     """Whether the module has `describe_NAME`, for devices that do not take the AI server's questions."""
 
 
+class Options(NamedTuple):
+    """A group of options that commands get."""
+
+    place: str
+    """A subclass of `AddedOptions`."""
+    commands: tuple[str, ...] = ("run",)
+    """Subcommands of `aisrv` on devices, of `run`, `exec` and `attach`."""
+
+
 class AddOn(NamedTuple):
     """What an add-on brings; places are `module:name`."""
 
@@ -43,8 +52,8 @@ class AddOn(NamedTuple):
     """Subcommands of `aisrv-host`."""
     schemes: Mapping[str, Scheme] = {}
     """Addresses of devices."""
-    run_options: Mapping[str, str] = {}
-    """Options of `aisrv run` by the title of their group: a subclass of `AddedOptions` for each."""
+    options: Mapping[str, Options] = {}
+    """Options of commands on devices, by the title of their group."""
     fixtures: str = ""
     """Module with fixtures for tests."""
 

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from aisrv.values.addons import AddOn
+from aisrv.values.addons import AddOn, Options
 
 ADD_ON: Final = AddOn(
     tables={"graph": "aisrv.addons.graph.board:Graph"},
-    run_options={"Graph": "aisrv.addons.graph.options:GraphOptions"},
+    options={"Graph": Options("aisrv.addons.graph.options:GraphOptions")},
     commands={
         "graph": (
             "aisrv.addons.graph.cli.graph:graph",

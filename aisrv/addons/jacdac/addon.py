@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from aisrv.values.addons import AddOn, Scheme
+from aisrv.values.addons import AddOn, Options, Scheme
 
 ADD_ON: Final = AddOn(
     tables={"jacdac": "aisrv.addons.jacdac.board:Jacdac"},
-    run_options={"Jacdac": "aisrv.addons.jacdac.options:JacdacOptions"},
+    options={"Jacdac": Options("aisrv.addons.jacdac.options:JacdacOptions")},
     host_commands={"jacdac": "aisrv.addons.jacdac.host.commands:jacdac"},
     schemes={
         "jacdac": Scheme(

@@ -1,4 +1,4 @@
-"""The options of `run` that add-ons bring, and the servers that they start."""
+"""The options that add-ons bring to commands on devices, and the servers that they start."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -33,16 +33,30 @@ class AddedOptions:
         return ()
 
 
-def added_options(function: Callable[P, R]) -> Callable[..., R]:
-    """Add the groups of all add-ons to a command, which gets them as `added`, in the order of add-ons."""
-    groups = {title: load(place) for title, place in offered("run_options").items()}
+def added_options(name: str) -> Callable[[Callable[P, R]], Callable[..., R]]:
+    """Add the groups of add-ons to the command of this name, which gets them as `added`, in their order."""
+    groups = {
+        title: load(options.place)
+        for title, options in offered("options").items()
+        if name in options.commands
+    }
 
-    @wraps(function)
-    def command(*arguments: P.args, **values: P.kwargs) -> R:
-        values["added"] = [values.pop(title) for title in groups]
-        return function(*arguments, **values)
+    def add_options(function: Callable[P, R]) -> Callable[..., R]:
+        @wraps(function)
+        def command(*arguments: P.args, **values: P.kwargs) -> R:
+            values["added"] = [values.pop(title) for title in groups]
+            return function(*arguments, **values)
 
-    wrapped: Callable[..., R] = command
-    for title, group in reversed(groups.items()):
-        wrapped = option_group(title, group, f"{title} options")(wrapped)
-    return wrapped
+        wrapped: Callable[..., R] = command
+        for title, group in reversed(groups.items()):
+            wrapped = option_group(title, group, f"{title} options")(wrapped)
+        return wrapped
+
+    return add_options
+
+
+def changed_boards(boards: Sequence[Board], added: Sequence[AddedOptions]) -> Sequence[Board]:
+    """Return the boards with the changes of all the options. Raises click.UsageError."""
+    for options in added:
+        boards = options.boards(boards)
+    return boards

@@ -4,6 +4,8 @@ Texts of models, devices and interpreters may have control characters, which mov
 which no XML file may have.
 """
 
+from __future__ import annotations
+
 import os
 from typing import Final
 

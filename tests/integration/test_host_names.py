@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from aisrv.listeners.stream_server import StreamServer
+from aisrv.values.printable import printable
 from flash_server.chip.programmer import Programmer
 from flash_server.errors import ProgrammerError
 from host_tools.errors import BadAddressError
@@ -40,7 +41,7 @@ def test_device(scheme: str, does: Callable[[str], object], name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_programmer(name: str) -> None:
-    with pytest.raises(ProgrammerError, match=f"no serprog server at {re.escape(name)}:5040"):
+    with pytest.raises(ProgrammerError, match=f"no serprog server at {re.escape(printable(name))}:5040"):
         Programmer.connect(f"{name}:5040")
 
 

@@ -235,6 +235,7 @@ def run(
     from aisrv.addons.firmware.compiler import CompileError, build, mains
     from aisrv.addons.firmware.errors import FirmwareError
     from aisrv.addons.firmware.whole_program import RunSettings, run_whole_programs
+    from aisrv.addons.pins.errors import PinTaskError
     from aisrv.board import BoardFileError
     from aisrv.board.xscope_file import read_xscope
     from aisrv.values.regular_file import read_regular
@@ -267,7 +268,7 @@ def run(
         code = run_whole_programs(programs, settings, tracers, outside)
     except CompileError as error:
         raise _NotCompiled(str(error)) from None
-    except (FirmwareError, XcoreError, BoardFileError) as error:
+    except (FirmwareError, PinTaskError, XcoreError, BoardFileError) as error:
         raise click.ClickException("\n".join((str(error), *getattr(error, "__notes__", ())))) from None
     raise SystemExit(code)
 

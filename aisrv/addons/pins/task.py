@@ -8,14 +8,10 @@ from typing import Self
 import trio
 from msgspec import Struct
 
-from aisrv.addons.firmware.errors import FirmwareError
+from aisrv.addons.pins.errors import PinTaskError
 from aisrv.board.user_tasks import CONTEXT
 from aisrv.device.user_module import UserModuleError, find_async_function, import_user_module, last_line
 from aisrv.xcore.node import Node
-
-
-class PinTaskError(FirmwareError):
-    """A task on pins that failed."""
 
 
 class PinTask(Struct, frozen=True):

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from aisrv.addons.pins.task import PinTask, PinTaskError
+from aisrv.addons.pins.errors import PinTaskError
+from aisrv.addons.pins.task import PinTask
 from aisrv.device.user_module import UserModuleError
 from aisrv.xcore.node import open_node
 from tests.support.benches.simulation import simulated

@@ -28,6 +28,7 @@ from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.process.sandbox_layers import sandbox_layers
 from aisrv.protocol.commands import USB_PRODUCT_ID, USB_VENDOR_ID
 from aisrv.protocol.engine_kind import PACKAGES, EngineKind, default_kind
+from aisrv.values.addons import load, others, ours
 from aisrv.values.extras import install_command
 from aisrv.values.regular_file import read_regular
 
@@ -37,8 +38,6 @@ RULE: Final = (
     f'ATTR{{idProduct}}=="{USB_PRODUCT_ID:04x}", TAG+="uaccess"'
 )
 RULE_FILE: Final = "/etc/udev/rules.d/70-aisrv.rules"
-C_USE: Final = "tasks in C, aisrv firmware"
-C_32_USE: Final = "tasks in C of 32 bits, --bits 32"
 NATIVE_USE: Final = "speed of --engine kernels"
 SANDBOX_USE: Final = "models and tasks in C of others"
 LIBUSB_USE: Final = "hardware on USB, --device usb"
@@ -111,32 +110,6 @@ def check_extras() -> Iterator[Finding]:
         yield Finding(f"extra {name}", state, detail, install_command(name) if failed else None, extra.use)
 
 
-def check_compiler() -> Finding:
-    """Find the C compiler for tasks in C."""
-    from aisrv.addons.firmware.compiler import find_compiler
-    from aisrv.addons.firmware.errors import FirmwareError
-
-    try:
-        return Finding("C compiler", State.WORKS, find_compiler(), use=C_USE)
-    except FirmwareError as error:
-        return Finding("C compiler", State.MISSING, str(error), "sudo apt-get install gcc", C_USE)
-
-
-def check_32_bits() -> Finding:
-    """Compile and run a program of 32 bits."""
-    from aisrv.addons.firmware.compiler import find_compiler
-    from aisrv.addons.firmware.errors import FirmwareError
-    from aisrv.addons.firmware.word_size import WordSizeError, check_32_bits
-
-    try:
-        check_32_bits(find_compiler())
-    except WordSizeError as error:
-        return Finding("C of 32 bits", State.MISSING, error.reason, error.helps, C_32_USE)
-    except FirmwareError as error:
-        return Finding("C of 32 bits", State.MISSING, str(error), "sudo apt-get install gcc", C_32_USE)
-    return Finding("C of 32 bits", State.WORKS, "compiles and runs", use=C_32_USE)
-
-
 def check_native() -> Finding:
     """Describe the variant of the native kernels on this processor."""
     from aisrv.addons.kernels.backends.native.library import NativeError, load
@@ -150,6 +123,13 @@ def check_native() -> Finding:
         )
         return Finding("native kernels", State.MISSING, detail, helps, NATIVE_USE)
     return Finding("native kernels", State.WORKS, variant.value, use=NATIVE_USE)
+
+
+def check_add_ons() -> Iterator[Finding]:
+    """Ask the add-ons what they need of the machine."""
+    for add_on in (*ours(), *others()):
+        if add_on.doctor:
+            yield from load(add_on.doctor)()
 
 
 def check_sandbox() -> Iterator[Finding]:
@@ -220,8 +200,7 @@ async def examine() -> list[Finding]:
         check_python(),
         *[await check_engine(kind) for kind in kinds],
         check_native(),
-        check_compiler(),
-        check_32_bits(),
+        *check_add_ons(),
         *await trio.to_thread.run_sync(lambda: list(check_extras())),
         *await trio.to_thread.run_sync(lambda: list(check_sandbox())),
         await check_preload(),

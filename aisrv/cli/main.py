@@ -36,10 +36,6 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.cli.exec:exec_",
         "Run a program that finds a virtual device where it looks for USB.",
     ),
-    "firmware": (
-        "aisrv.addons.firmware.commands:firmware",
-        "Compile and run firmware in C on the tiles of a virtual chip.",
-    ),
     "model": (
         "aisrv.addons.predict.model_command:model",
         "Show what is in a model, draw its arena, compare engines on it.",

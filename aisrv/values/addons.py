@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-NAMES: Final = ("evaluate", "graph", "jacdac")
+NAMES: Final = ("evaluate", "firmware", "graph", "jacdac")
 """The add-ons of the product, in the order of lists."""
 GROUP: Final = "aisrv.addons"
 """Entry points of those of other packages."""
@@ -54,6 +54,8 @@ class AddOn(NamedTuple):
     """Addresses of devices."""
     options: Mapping[str, Options] = {}
     """Options of commands on devices, by the title of their group."""
+    doctor: str = ""
+    """Function that yields what `aisrv doctor` says of what it needs of the machine."""
     fixtures: str = ""
     """Module with fixtures for tests."""
 

@@ -2,18 +2,19 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from aisrv.addons.firmware.word_size import INSTALL
 from aisrv.attach.preload import server as preload_server
 from aisrv.cli import doctor
 from aisrv.cli.doctor import RULE, Finding, State
 from aisrv.cli.extra_modules import Extra
 from aisrv.inference.process.sandbox_layers import SandboxLayer, sandbox_layers
 from aisrv.protocol.engine_kind import EngineKind, default_kind
+from aisrv.values.addons import AddOn
 from aisrv.values.extras import install_command
 
 
@@ -132,30 +133,16 @@ def test_extras_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setenv("PATH", "/nowhere")
-    missing = "no C compiler is found: install gcc or clang, or name one in CC"
-    assert doctor.check_compiler() == Finding(
-        "C compiler", State.MISSING, missing, "sudo apt-get install gcc", doctor.C_USE
-    )
+def test_add_ons_say_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    add_ons = AddOn(), AddOn(doctor=f"{__name__}:findings_of_a_toy")
+    monkeypatch.setattr(doctor, "ours", lambda: add_ons)
+    monkeypatch.setattr(doctor, "others", lambda: add_ons[1:])
+    assert list(doctor.check_add_ons()) == [FOUND, MISSING] * 2
 
 
-def test_a_compiler_without_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiler = tmp_path / "cc"
-    compiler.write_text("#!/bin/sh\nexit 1\n")
-    compiler.chmod(0o755)
-    monkeypatch.setenv("CC", str(compiler))
-    reason = f"{compiler} finds no headers and libraries of 32 bits"
-    assert doctor.check_32_bits() == Finding("C of 32 bits", State.MISSING, reason, INSTALL, doctor.C_32_USE)
-
-
-def test_no_compiler_has_32_bits_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CC", "mycc")
-    missing = "the compiler of CC, 'mycc', is not found"
-    assert doctor.check_32_bits() == Finding(
-        "C of 32 bits", State.MISSING, missing, "sudo apt-get install gcc", doctor.C_32_USE
-    )
+def findings_of_a_toy() -> Iterator[Finding]:
+    yield FOUND
+    yield MISSING
 
 
 def test_layers_that_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,15 @@
+"""What firmware in C brings: a command, and what it needs of the machine."""
+
+from typing import Final
+
+from aisrv.values.addons import AddOn
+
+ADD_ON: Final = AddOn(
+    commands={
+        "firmware": (
+            "aisrv.addons.firmware.commands:firmware",
+            "Compile and run firmware in C on the tiles of a virtual chip.",
+        )
+    },
+    doctor="aisrv.addons.firmware.doctor:findings",
+)

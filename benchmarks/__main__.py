@@ -1,6 +1,7 @@
 """All benchmarks: `python -m benchmarks`, or some of them by name.
 
-One whose models or packages are not there says so, and the others go on.
+What one finds replaces its file in `benchmarks/results`, if it came to its end and other programs left the
+machine alone. One whose models or packages are not there says so, and the others go on.
 """
 
 import importlib
@@ -8,6 +9,9 @@ import sys
 from typing import Final
 
 import pytest
+
+from benchmarks.results import MOST_OTHERS, Watch, result_of, write
+from benchmarks.rows import Row
 
 OURS: Final = ("aisrv", "phy", "flash_server", "host_tools", "benchmarks", "tests")
 
@@ -46,14 +50,27 @@ def main() -> None:
     for name in sys.argv[1:] or BENCHMARKS:
         print(f"== {name}")
         try:
-            for row in importlib.import_module(f"benchmarks.{name}").run():
-                print(f"{row.name:<65} {row.value:>12.2f} {row.unit}")
+            keep(name)
         except pytest.skip.Exception as missing:  # what modules of tests do without the models of others
             print(f"left out: {missing}")
         except ModuleNotFoundError as missing:
             if (missing.name or "").partition(".")[0] in OURS:
                 raise
             print(f"left out: {missing.name} is not installed; `make bench` installs what benchmarks need")
+
+
+def keep(name: str) -> None:
+    """Run a benchmark, print its rows as they come, and write them all where nothing spoiled them."""
+    run = importlib.import_module(f"benchmarks.{name}").run
+    watch, rows = Watch(), list[Row]()
+    for row in run():
+        print(f"{row.name:<65} {row.value:>12.2f} {row.unit}")
+        rows.append(row)
+    others = watch.others()
+    if others is not None and others > MOST_OTHERS:
+        print(f"not kept: other programs took {others:.0%} of the processors meanwhile")
+        return
+    print(f"written to {write(name, result_of(rows, others))}; `make reference` makes the page of it")
 
 
 if __name__ == "__main__":

@@ -229,7 +229,7 @@ def _threads() -> Iterator[Row]:
         alone, together = (filled(model, native(variant, threads)())[0].invoke for threads in (1, 2))
         pairs = [(_wall_time(alone), _wall_time(together)) for _ in range(ROUNDS * 2)]
         ratio = statistics.median(one / two for one, two in pairs)
-        yield Row(f"{name}: speed of 2 threads over 1, load {os.getloadavg()[0]:.1f}", ratio, "times")
+        yield Row(f"{name}: speed of 2 threads over 1", ratio, "times")
 
 
 def _wall_time(run: Run) -> float:

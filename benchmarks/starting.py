@@ -44,7 +44,7 @@ def run(pythons: Sequence[str] = (sys.executable,)) -> Iterator[Row]:
             median = statistics.median(each[column] for each in times)
             base = statistics.median(each[column] for each in taken[BASE, python])
             yield Row(f"{where}{name}, {kind}", 1000 * median, "ms")
-            yield Row("  beside trio and click", median / base, "times")
+            yield Row(f"{where}{name}, {kind}: beside trio and click", median / base, "times")
 
 
 def _programs(folder: Path) -> dict[str, list[str]]:

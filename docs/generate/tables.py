@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 from aisrv.cli.main import main as aisrv
+from docs.generate.benchmark_results import missing_table, result_names, result_table
 from docs.generate.code_map import code_map
 from docs.generate.command_lines import linux_commands, program
 from docs.generate.device_costs import device_cost_table
@@ -55,4 +56,6 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "kernel-operators": operator_table,
     "device-costs": device_cost_table,
     "lib-xcore": lib_xcore_tables,
+    "benchmarks-without-figures": missing_table,
+    **{f"benchmark-{name}": partial(result_table, name) for name in result_names()},
 }

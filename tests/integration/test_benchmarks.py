@@ -3,11 +3,13 @@
 import ast
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from benchmarks import __main__ as program
+from benchmarks import results
 from benchmarks.models_of_others import at_hand
 from benchmarks.rows import Row
 from tests.support.paths import ROOT
@@ -42,10 +44,16 @@ def benchmark(monkeypatch: pytest.MonkeyPatch, name: str, *errors: BaseException
     ids=["models", "package"],
 )
 def test_one_without_what_it_needs_says_so_and_the_next_one_runs(
-    error: BaseException, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: BaseException,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     benchmark(monkeypatch, "first", error)
     benchmark(monkeypatch, "second")
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(results.Watch, "others", lambda _self: 0.0)
     monkeypatch.setattr(sys, "argv", ["benchmarks", "first", "second"])
     program.main()
     row = f"{'first':<65} {1:>12.2f} s"
@@ -55,7 +63,9 @@ def test_one_without_what_it_needs_says_so_and_the_next_one_runs(
         told,
         "== second",
         row.replace("first ", "second"),
+        f"written to {tmp_path / 'second.json'}; `make reference` makes the page of it",
     ]
+    assert [path.name for path in tmp_path.iterdir()] == ["second.json"]
 
 
 def test_a_module_of_ours_that_is_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

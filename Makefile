@@ -33,6 +33,7 @@ lint: $(VENV)/.ready-test
 	$(BIN)/deptry aisrv phy flash_server host_tools
 	$(BIN)/deptry --ignore DEP002,DEP004 tests benchmarks examples docs
 	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/pytest --quiet tests/house
 
 types: $(VENV)/.ready-test
 	$(BIN)/mypy

@@ -8,7 +8,7 @@ import pytest
 from tests.support.paths import ROOT
 
 TESTS = ROOT / "tests"
-ACROSS = {"support", "integration", "browser", "guest", "golden", "soak"}
+ACROSS = {"support", "house", "integration", "browser", "guest", "golden", "soak"}
 """Folders of tests with no counterpart in the code."""
 TOP_LEVEL = {"phy", "flash_server", "host_tools", "docs", "benchmarks", "examples"}
 """What tests/ has a folder for and does not lie in aisrv/."""

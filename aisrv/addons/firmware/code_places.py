@@ -10,7 +10,7 @@ from typing import Final
 from aisrv.addons.firmware.compiler import HERE
 
 _MOST_FRAMES: Final = 8
-_OURS: Final = ("xc_run_", "spin_call")
+_OURS: Final = ("xc_run_", "machine_call")
 """Beginnings of the names of functions that have no file of ours."""
 
 

@@ -30,6 +30,9 @@ INCLUDE: Final = HERE / "include"
 """The folder of the headers of lib_xcore."""
 
 RUNTIME: Final = (
+    "scheduler.c",
+    "signals.c",
+    "output.c",
     "runtime.c",
     "machine.c",
     "lib_xcore.c",

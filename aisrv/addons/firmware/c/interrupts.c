@@ -6,6 +6,7 @@
 #include <xcore/port.h>
 #include <xcore/triggerable.h>
 
+#include "interrupts.h"
 #include "runtime.h"
 
 enum { MOST_INTERRUPTS = 64, TIMER = 1 };
@@ -49,8 +50,16 @@ void interrupts_forget(resource_t resource) {
     interrupts_set_enabled(resource, 0);
     remove_at(place);
 }
-void interrupts_time_changed(resource_t timer, uint32_t time) {
+static void tell_time(resource_t timer, uint32_t time) {
     if (count && interrupts_have(timer)) runtime_verb(VERB_TRIGGER_TIME, timer, time);
+}
+void interrupts_set_trigger(resource_t timer, uint32_t time) {
+    runtime_set_trigger(timer, time);
+    tell_time(timer, time);
+}
+void interrupts_clear_trigger(resource_t timer) {
+    runtime_clear_trigger(timer);
+    tell_time(timer, runtime_always_after());
 }
 
 int interrupts_unmasked(void) { return unmasked[runtime_core()]; }
@@ -87,6 +96,6 @@ void port_setup_interrupt_callback(port_t p, void *data, interrupt_callback_t ca
     triggerable_setup_interrupt_callback(p, data, callback);
 }
 void hwtimer_setup_interrupt_callback(hwtimer_t t, uint32_t time, void *data, interrupt_callback_t callback) {
-    hwtimer_set_trigger_time(t, time);
+    interrupts_set_trigger(t, time);
     triggerable_setup_interrupt_callback(t, data, callback);
 }

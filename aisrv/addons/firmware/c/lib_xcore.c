@@ -181,7 +181,7 @@ void t_chan_in_buf_byte(transacting_chanend_t *tc, uint8_t bytes[], size_t count
 
 hwtimer_t hwtimer_alloc(void) {
     hwtimer_t t = runtime_verb(VERB_TIMER_ALLOC, 0, 0);
-    if (t) runtime_clear_trigger(t);
+    if (t) interrupts_clear_trigger(t);
     return t;
 }
 void hwtimer_free(hwtimer_t t) { runtime_verb(VERB_TIMER_FREE, t, 0); }
@@ -194,11 +194,11 @@ uint32_t hwtimer_get_trigger_time(hwtimer_t t) {
     runtime_trigger(t, &time);
     return time;
 }
-void hwtimer_set_trigger_time(hwtimer_t t, uint32_t time) { runtime_set_trigger(t, time); }
-void hwtimer_change_trigger_time(hwtimer_t t, uint32_t time) { runtime_set_trigger(t, time); }
-void hwtimer_clear_trigger_time(hwtimer_t t) { runtime_clear_trigger(t); }
+void hwtimer_set_trigger_time(hwtimer_t t, uint32_t time) { interrupts_set_trigger(t, time); }
+void hwtimer_change_trigger_time(hwtimer_t t, uint32_t time) { interrupts_set_trigger(t, time); }
+void hwtimer_clear_trigger_time(hwtimer_t t) { interrupts_clear_trigger(t); }
 uint32_t hwtimer_wait_until(hwtimer_t t, uint32_t time) {
-    runtime_clear_trigger(t);
+    interrupts_clear_trigger(t);
     return runtime_verb(VERB_WAIT_AFTER, t, time);
 }
 void hwtimer_delay(hwtimer_t t, uint32_t period) { hwtimer_wait_until(t, runtime_read_clock() + period); }

@@ -37,12 +37,12 @@ enum { SAVED_FRAME_POINTER = 4, SAVED_RETURN = 5, SAVED_WORDS = 6 };
 #endif
 
 /* What a coroutine's stack gets as the caller of nobody: the place to go on lies above it, and above that RED_ZONE bytes which
- * the code there may use. It calls `spin_sleep` with the words from its frame pointer on, the flags before them, and keeps
+ * the code there may use. It calls `machine_called` with the words from its frame pointer on, the flags before them, and keeps
  * all registers. */
 enum { RED_ZONE = 128 };
-void spin_call(void);
-void spin_sleep(uintptr_t *frame);
-extern uintptr_t spin_vector_bytes; /* of XSAVE, for the call */
-extern uint64_t spin_vector_mask;
+void machine_call(void);
+extern void (*machine_called)(uintptr_t *frame);
+extern uintptr_t machine_vector_bytes; /* of XSAVE, for the call */
+extern uint64_t machine_vector_mask;
 
 #endif

@@ -57,9 +57,6 @@ static struct {
     state_t reference;
 } look;
 
-uintptr_t spin_vector_bytes;
-uint64_t spin_vector_mask;
-
 /* The state of the coroutine at a signal. */
 
 static const uint8_t *vectors_at(const ucontext_t *at, size_t *bytes) {
@@ -163,7 +160,7 @@ static int can_be_ended(const struct loop *loop) {
 
 /* The call that a coroutine's stack gets. */
 
-void spin_sleep(uintptr_t *frame) {
+static void sleep_in_loop(uintptr_t *frame) {
     enum { FRAME_POINTER = 0, PC = 1, FLAGS = -1 };
     struct loop *loop = &loops[runtime_core()];
     runtime_spin(frame[PC], frame[FRAME_POINTER]);
@@ -180,7 +177,7 @@ static void put_call(struct loop *loop, ucontext_t *at) {
     remember(loop);
     *--top = (uintptr_t)general[MACHINE_PC];
     general[MACHINE_STACK_POINTER] = (greg_t)top;
-    general[MACHINE_PC] = (greg_t)spin_call;
+    general[MACHINE_PC] = (greg_t)machine_call;
 }
 
 /* Steps. Each phase is told of the instruction that is next, and says whether to go on. */
@@ -286,8 +283,9 @@ void spin_catch_steps(void) {
     __get_cpuid_count(VECTORS, 0, &a, &bytes, &c, &d);
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     (void)high;
-    spin_vector_mask = low & 0xE7; /* x87, SSE, AVX, AVX-512 */
-    spin_vector_bytes = bytes;
+    machine_vector_mask = low & 0xE7; /* x87, SSE, AVX, AVX-512 */
+    machine_vector_bytes = bytes;
+    machine_called = sleep_in_loop;
     action.sa_sigaction = on_step;
     sigemptyset(&action.sa_mask);
     sigaddset(&action.sa_mask, SIGVTALRM);
@@ -309,7 +307,7 @@ static int is_debugged(void) {
 
 void spin_look(ucontext_t *at, unsigned steps) {
     struct loop *loop = &loops[runtime_core()];
-    if (look.phase != NOTHING || !spin_vector_bytes) return;
+    if (look.phase != NOTHING || !machine_vector_bytes) return;
     if (is_debugged()) {
         loop->period = 0;
         loop->count = 0;

@@ -1,4 +1,4 @@
-/* What the runtime needs of loops that wait for memory. */
+/* What the scheduler and signals need of loops that wait for memory. */
 #ifndef AISRV_SPIN_H
 #define AISRV_SPIN_H
 

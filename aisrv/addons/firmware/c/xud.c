@@ -7,6 +7,10 @@
 
 enum { ENDS = 256, MOST = USB_MAX_NUM_EP_OUT, PACKET = 1024, CONTROL_PACKET = 64 };
 
+/* What xud_device.c has answered the host: a reset of the bus takes it back. */
+unsigned char g_currentConfig;
+unsigned char g_interfaceAlt[sizeof g_interfaceAlt];
+
 /* What is known of an endpoint by the number of its channel end. */
 static struct {
     unsigned char address;

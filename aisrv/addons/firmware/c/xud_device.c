@@ -6,9 +6,6 @@
 
 enum { INTERFACES = 16, LONGEST_STRING = 126, LONGEST_CONFIGURATION = 4096, HALTED = 1, SELF_POWERED = 0x40 };
 
-unsigned char g_currentConfig;
-unsigned char g_interfaceAlt[INTERFACES];
-
 void USB_ParseSetupPacket(unsigned char b[], USB_SetupPacket_t *p) {
     p->bmRequestType.Recipient = b[0] & 0x1F;
     p->bmRequestType.Type = b[0] >> 5 & 3;

@@ -1,0 +1,1 @@
+"""Checks of the code base itself, which `make lint` runs."""

@@ -1,6 +1,5 @@
 """Boards: their parts as values; the plan of their tasks; and those that come with the package."""
 
-from aisrv.addons.pins.specs import PeripheralKind, PeripheralSpec, PinSpec
 from aisrv.board.board import Board, Part
 from aisrv.board.specs import (
     BOOT_COMMANDS,
@@ -57,9 +56,6 @@ __all__ = [
     "FlashSpec",
     "Link",
     "Part",
-    "PeripheralKind",
-    "PeripheralSpec",
-    "PinSpec",
     "Plan",
     "PortSpec",
     "SensorSpec",

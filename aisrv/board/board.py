@@ -1,13 +1,11 @@
 """A board: a node with its engines, physical layers, flash chips and sensor, checked as a whole."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Final, Self, TypeVar
 
-from aisrv.addons.pins.checks import check_pins
-from aisrv.addons.pins.specs import PeripheralSpec, PinSpec
 from aisrv.board.specs import (
     BOOT_COMMANDS,
     DEFAULT_SPI,
@@ -49,6 +47,8 @@ class Part(Table, frozen=True):
 
     table: ClassVar[str]
     """Name of the table in board files."""
+    arrays: ClassVar[tuple[str, ...]] = ()
+    """Names of the arrays of tables that are its fields, where it has these in place of a table."""
     opens: ClassVar[str]
     """Place of its subclass of `RunningPart`, loaded when a device starts."""
 
@@ -56,6 +56,19 @@ class Part(Table, frozen=True):
         """Return it as it is in a file: with what depends on the file's folder."""
         _ = file
         return self
+
+    def within(self, tiles: int) -> Self:
+        """Return it for a node of so many tiles, where an option takes one away."""
+        _ = tiles
+        return self
+
+    def tables(self) -> Mapping[str, object]:
+        """Return its table, or its arrays of tables, by name."""
+        return {name: getattr(self, name) for name in self.arrays} or {self.table: self}
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield what a drawing of the board lists of it, in columns."""
+        yield from ()
 
     def check(self, board: "Board") -> None:
         """Raise BoardError where it does not fit the board."""
@@ -112,10 +125,6 @@ class Board:
     """Ports with a use, only to be shown; nothing drives them."""
     tasks: tuple[TaskSpec, ...] = ()
     """Tasks of the user's own, beside those of the parts above."""
-    peripherals: tuple[PeripheralSpec, ...] = ()
-    """Peripherals on pins of its tiles."""
-    pins: tuple[PinSpec, ...] = ()
-    """Pins with a peripheral or a stimulus on them."""
     usb_port: int | None = None
     """TCP port of `aisrv run` for USB/IP. Default: the command's."""
     description: str = ""
@@ -147,14 +156,6 @@ class Board:
             _check_shown("name", port.name, "ports", number, "name")
         for number, task in enumerate(self.tasks):
             self.check_tile(f"the task {task.name!r}", task.tile, "tasks", number)
-        for number, pin in enumerate(self.pins):
-            self.check_tile(f"the pin {pin.port}", pin.tile, "pins", number)
-        check_pins(
-            self.pins,
-            self.peripherals,
-            has_spi=self.spi is not None,
-            has_sensor=self.sensor is not None,
-        )
         self._check_arenas()
         self._check_chains()
         check_tasks(self.tasks, len(self.engines), len(self.flashes))

@@ -25,7 +25,7 @@ def draw_board(board: Board) -> str:
         ("tasks", _tasks(board)),
         ("around", _around(board)),
         ("ports", _ports(board)),
-        ("pins", _pins(board)),
+        *((part.table, part.rows()) for part in board.parts),
     ):
         table = _columns([list(row) for row in rows])
         if table:
@@ -125,15 +125,6 @@ def _tcp_port(port: int | None) -> str:
 def _ports(board: Board) -> Iterator[tuple[str, ...]]:
     for port in board.ports:
         yield f"tile {port.tile}", port.location, port.name
-
-
-def _pins(board: Board) -> Iterator[tuple[str, ...]]:
-    kinds = {each.name: each.kind.value for each in board.peripherals}
-    for pin in board.pins:
-        name, signal = pin.target
-        what = f"{name} {signal}".rstrip() + f", {kinds[name]}" if name else ""
-        stimulus = "" if pin.stimulus is None else f"driven by {pin.stimulus}"
-        yield f"tile {pin.tile}", pin.port, ", ".join(filter(None, (what, stimulus)))
 
 
 def _columns(rows: list[list[str]]) -> list[str]:

@@ -4,11 +4,11 @@ Keys that a table leaves out have their defaults. Errors are reported with the f
 `board.toml:12: engines[1].arena: ...`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from msgspec import Meta, defstruct
+from msgspec import Meta, defstruct, structs
 
 from aisrv.board import (
     BOOT_MEMORIES,
@@ -21,9 +21,6 @@ from aisrv.board import (
     FlashPath,
     FlashSpec,
     Part,
-    PeripheralKind,
-    PeripheralSpec,
-    PinSpec,
     PortSpec,
     SensorSpec,
     SpiSpec,
@@ -217,42 +214,6 @@ class _Task(Table, frozen=True):
     network: bool | None = None
 
 
-class _Peripheral(Table, frozen=True):
-    name: str
-    kind: PeripheralKind
-    address: Integer | None = None
-    registers: str | None = None
-    speed: str | None = None
-    stretch: Number | None = None
-    mode: Integer | None = None
-    answer: str | None = None
-    clock: Integer | None = None
-    send: str | None = None
-    every: Number | None = None
-    baud: Integer | None = None
-    bits: Integer | None = None
-    parity: str | None = None
-    stop: Integer | None = None
-    input: Path | None = None
-    output: Path | None = None
-    width: Integer | None = None
-    rate: Integer | None = None
-    slot: Integer | None = None
-    source: str | None = None
-    active: str | None = None
-    presses: tuple[Number, ...] | None = None
-    hold: Number | None = None
-    bounces: tuple[Integer, ...] | None = None
-
-
-class _Pin(Table, frozen=True):
-    port: str
-    to: str | None = None
-    tile: Integer | None = None
-    stimulus: Path | None = None
-    signal: str | None = None
-
-
 class BoardTables(Table, frozen=True):
     """The tables of a board's file."""
 
@@ -273,10 +234,6 @@ class BoardTables(Table, frozen=True):
     """A port with a use, for each, only to be shown."""
     tasks: tuple[_Task, ...] | None = None
     """A task of your own, for each."""
-    peripherals: tuple[_Peripheral, ...] | None = None
-    """A peripheral on pins, for each; what its kind does not have may not be given."""
-    pins: tuple[_Pin, ...] | None = None
-    """A pin with a peripheral or a stimulus on it, for each."""
 
 
 def _board(file: TomlFile) -> Board:
@@ -306,18 +263,7 @@ def _board(file: TomlFile) -> Board:
         if "usb_task" in changes and "usb_tile" not in changes:
             tiles = [task.tile for task in changes["tasks"] if task.name == changes["usb_task"]]
             changes |= {"usb_tile": tiles[0]} if tiles else {}
-    if tables.peripherals is not None:
-        changes["peripherals"] = tuple(
-            PeripheralSpec(**table.given(), folder=file.directory, origin=file.place(("peripherals", number)))
-            for number, table in enumerate(tables.peripherals)
-        )
-    if tables.pins is not None:
-        changes["pins"] = tuple(
-            PinSpec(**table.given(), origin=file.place(("pins", number, "stimulus")))
-            for number, table in enumerate(tables.pins)
-        )
-    added = (getattr(tables, name) for name in kinds)
-    changes["parts"] = tuple(part.placed(file) for part in added if part is not None)
+    changes["parts"] = tuple(part.placed(file) for part in _parts(tables, kinds))
     try:
         board = Board(**changes)
         plan_of(board).check()
@@ -329,9 +275,9 @@ def _board(file: TomlFile) -> Board:
 def _added(file: TomlFile) -> dict[str, type[Part]]:
     """Load the add-ons whose tables a file has; all of the product's where it has one that nobody knows."""
     unknown = file.values.keys() - set(BoardTables.__struct_fields__)
-    places = {name: offer("tables", name) for name in file.values if name in unknown}
+    places = {name: offer("tables", name) or offer("arrays", name) for name in file.values if name in unknown}
     if None in places.values():
-        places = offered("tables")
+        places = offered("tables") | offered("arrays")
     return {name: load(place) for name, place in places.items()}
 
 
@@ -339,9 +285,26 @@ def board_tables(kinds: Mapping[str, type[Part]]) -> type[BoardTables]:
     """Return the tables of a board's file with those of add-ons."""
     if not kinds:
         return BoardTables
-    fields = [(name, kind | None, None) for name, kind in kinds.items()]
+    fields = [(name, _type_of(name, kind) | None, None) for name, kind in kinds.items()]
     made = defstruct("BoardTables", fields, bases=(BoardTables,), frozen=True, kw_only=True)
     return cast("type[BoardTables]", made)
+
+
+def _type_of(name: str, kind: type[Part]) -> Any:  # noqa: ANN401 - a type
+    """Return the type of a table of a part: the part, or an array that is a field of it."""
+    if name not in kind.arrays:
+        return kind
+    return next(field.type for field in structs.fields(kind) if field.name == name)
+
+
+def _parts(tables: BoardTables, kinds: Mapping[str, type[Part]]) -> Iterator[Part]:
+    """Yield the parts that add-ons bring: those that are a table, and those that have arrays of tables."""
+    for kind in dict.fromkeys(kinds.values()):
+        if not kind.arrays:
+            if (part := getattr(tables, kind.table)) is not None:
+                yield part
+        elif arrays := {name: found for name in kind.arrays if (found := getattr(tables, name, None))}:
+            yield kind(**arrays)
 
 
 def _node(file: TomlFile, table: _Node) -> dict[str, Any]:

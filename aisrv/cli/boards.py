@@ -27,7 +27,9 @@ _BOOT_NAMES: Final = {command: memory for memory, command in BOOT_MEMORIES.items
 def board_values(board: Board) -> dict[str, Any]:
     """Return a board for JSON: its fields, and under "demand" the needs of each tile."""
     values = dataclasses.asdict(board)
-    values |= dict.fromkeys(offered("tables")) | {part.table: part for part in values.pop("parts")}
+    values |= dict.fromkeys(offered("tables")) | dict.fromkeys(offered("arrays"), ())
+    for part in values.pop("parts"):
+        values |= part.tables()
     for engine, spec in zip(values["engines"], board.engines, strict=True):
         engine["kind"] = str(spec.kind)
         engine["fallback"] = None if spec.fallback is None else str(spec.fallback)
@@ -35,9 +37,6 @@ def board_values(board: Board) -> dict[str, Any]:
         engine["boot"] = _BOOT_NAMES.get(spec.boot) if spec.boot is not None else None
     if board.sensor is not None:
         del values["sensor"]["origin"]
-    for table in (*values["peripherals"], *values["pins"]):
-        del table["origin"]
-        table.pop("folder", None)
     return {**values, "demand": _plan_values(board, plan_of(board))}
 
 

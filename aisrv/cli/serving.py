@@ -271,7 +271,6 @@ async def _load_devices(
         runner=workers.isolated,
         on_trap=devices.on_trap,
         tracers=tracers,
-        pins_vcd=devices.trace.pins_vcd,
     ) as running:
         for engine, path in enumerate(devices.models):
             model = await trio.to_thread.run_sync(read_regular, path)

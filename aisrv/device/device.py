@@ -2,17 +2,10 @@
 
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    ExitStack,
-    asynccontextmanager,
-    closing,
-    nullcontext,
-)
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
@@ -35,11 +28,8 @@ from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import XcoreError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from aisrv.addons.firmware.part import CTask
     from aisrv.addons.firmware.usb_bus import FirmwareBus
-    from aisrv.addons.pins.part import Peripheral
     from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
     from aisrv.sensors.image.frame import FrameSource
@@ -60,9 +50,6 @@ CONNECT_SECONDS: Final = 5.0
 """Time that a USB device in C has to come onto the bus before a device is said to run without it."""
 
 
-RunsPins: TypeAlias = 'Callable[[DeviceParts], AbstractAsyncContextManager[Mapping[str, "Peripheral"]]]'
-
-
 class ModelRefused(Exception):
     """A model that the device's own program set, and an engine refused; the text is its debug log."""
 
@@ -70,8 +57,8 @@ class ModelRefused(Exception):
 class Device:
     """A running device: its node and engines, its buses, and a channel of its own to each engine."""
 
-    def __init__(self, parts: DeviceParts, wiring: Wiring, peripherals: "Mapping[str, Peripheral]") -> None:
-        """Take the parts of a device whose tasks are started, how they are joined, and its peripherals."""
+    def __init__(self, parts: DeviceParts, wiring: Wiring) -> None:
+        """Take the parts of a device whose tasks are started, and how they are joined."""
         program = wiring.program
         self.channels: Final = wiring.channels
         """The channel of each link of the board's plan, in its order."""
@@ -93,8 +80,6 @@ class Device:
         """The parts that add-ons bring, as the board lists these."""
         self.flashes: Final = tuple(parts.chips)
         """The flash chips, as a programmer on their pins sees them."""
-        self.peripherals: Final = peripherals
-        """The peripherals on its pins, by name."""
         self.local: Final = program.all("engines")
         """Channel ends for an embedding program, a client of each engine by number."""
         self.loaders: Final = _flash_channels(program.all("loaders"))
@@ -187,7 +172,6 @@ async def open_device(
     watch: DeadlockWatch | None = None,
     tracer: Tracer | None = None,
     device_time: bool | None = None,
-    pins_vcd: "Path | None" = None,
 ) -> AsyncIterator[Device]:
     """Run a device for as long as the block lasts.
 
@@ -204,8 +188,7 @@ async def open_device(
 
     A trap, or any other exception of a core, ends the block with the error; with `on_trap="halt"` it is
     logged and stops its core alone, as on silicon. Devices may share `watch`, which tells of cores that only
-    each other could wake. `tracer` hears of the node from its start. `pins_vcd` is a file in which the levels
-    of all pins are recorded from then on.
+    each other could wake. `tracer` hears of the node from its start.
     """
     board = board or Board()
     if device_time is not None:
@@ -219,7 +202,6 @@ async def open_device(
             probes = _load_probes(board)
             user_tasks = _load_user_tasks(board, plan, files)
             running = [files.enter_context(open_part(part)) for part in board.parts]
-            pins = _load_pins(board, files, pins_vcd)
             storages = [files.enter_context(closing(_storage(flash))) for flash in board.flashes]
             async with open_node(
                 tiles=board.tiles,
@@ -246,8 +228,10 @@ async def open_device(
                     usb,
                     running,
                 )
-                async with pins(parts) as peripherals:
-                    device = Device(parts, wire(plan, parts), peripherals)
+                async with AsyncExitStack() as beside:
+                    for part in running:
+                        await beside.enter_async_context(part.beside(parts))
+                    device = Device(parts, wire(plan, parts))
                     node.watch_deadlocks(watch)
                     await device.boot()
                     if usb is not None:
@@ -268,15 +252,6 @@ def _time_of(board: Board) -> tuple[ResourceClasses, Callable[[Board, Any], Part
     from aisrv.xcore.timed.classes import TIMED
 
     return TIMED, TimedParts
-
-
-def _load_pins(board: Board, closing: ExitStack, recording: "Path | None") -> RunsPins:
-    """Read the files of a board's pins; return what runs what is on them. Raises BoardError."""
-    if not (board.pins or board.peripherals or recording):
-        return lambda _parts: nullcontext(MappingProxyType({}))
-    from aisrv.addons.pins.part import BoardPins
-
-    return BoardPins.load(board, closing, recording).running
 
 
 def _flash_channels(ends: Sequence[ChanEnd]) -> "tuple[FlashChannel, ...]":
@@ -349,14 +324,13 @@ async def open_devices(
     runner: Runners = isolated,
     on_trap: OnTrap = "raise",
     tracers: Sequence[Tracer] = (),
-    pins_vcd: "Path | None" = None,
 ) -> AsyncIterator[tuple[Device, ...]]:
     """Run a device for each board, side by side, for as long as the block lasts.
 
     With `on_trap="raise"` a trap is raised at once, and any other exception ends one device: its hosts see it
     leave, the others go on, and DeviceFailed is raised after the block, in a group. When none is left the
     block is cancelled. What a device raises before it has started is raised at once. `tracers` are one for
-    each device, or none; `pins_vcd` is of the first device.
+    each device, or none.
     """
     left = len(boards)
 
@@ -366,12 +340,7 @@ async def open_devices(
         try:
             tracer = tracers[number] if tracers else None
             async with open_device(
-                board,
-                runner=runner,
-                on_trap=on_trap,
-                watch=watch,
-                tracer=tracer,
-                pins_vcd=None if number else pins_vcd,
+                board, runner=runner, on_trap=on_trap, watch=watch, tracer=tracer
             ) as device:
                 task_status.started(device)
                 await trio.sleep_forever()

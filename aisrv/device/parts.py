@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from msgspec import Struct, field
@@ -21,7 +22,7 @@ from phy.usb.data_task import IgnoredPackets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from contextlib import AbstractContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from rich.console import RenderableType
     from rich.text import Text
@@ -155,6 +156,11 @@ class RunningPart:
     def open(cls, spec: Any) -> AbstractContextManager[RunningPart]:  # noqa: ANN401 - the part's own class
         """Read its files before the device starts; close them after it. Raises BoardError."""
         raise NotImplementedError
+
+    def beside(self, parts: DeviceParts) -> AbstractAsyncContextManager[None]:
+        """Run what it has beside the tasks of the device, for as long as the block lasts. Raises OSError."""
+        _ = parts
+        return nullcontext()
 
     def status(self) -> PartStatus | None:
         """Return its state now, for whoever watches the device; None where there is nothing to show."""

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-NAMES: Final = ("evaluate", "firmware", "graph", "jacdac")
+NAMES: Final = ("evaluate", "firmware", "graph", "jacdac", "pins")
 """The add-ons of the product, in the order of lists."""
 GROUP: Final = "aisrv.addons"
 """Entry points of those of other packages."""
@@ -46,6 +46,8 @@ class AddOn(NamedTuple):
 
     tables: Mapping[str, str] = {}
     """Tables of board files: a subclass of `aisrv.board.Part` for each."""
+    arrays: Mapping[str, str] = {}
+    """Arrays of tables of board files: a subclass of `aisrv.board.Part` that has them as fields."""
     commands: Mapping[str, tuple[str, str]] = {}
     """Subcommands of `aisrv`, each with its line in the help."""
     host_commands: Mapping[str, str] = {}

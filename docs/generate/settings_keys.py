@@ -15,8 +15,6 @@ from aisrv.board import (
     Board,
     EngineSpec,
     FlashSpec,
-    PeripheralSpec,
-    PinSpec,
     PortSpec,
     SensorSpec,
     TaskSpec,
@@ -44,8 +42,6 @@ _BOARD: Final[Mapping[str, type]] = {
     "sensor": SensorSpec,
     "ports": PortSpec,
     "tasks": TaskSpec,
-    "peripherals": PeripheralSpec,
-    "pins": PinSpec,
 }
 """What the tables of a board's file become, whose fields have the defaults and most of the meanings."""
 
@@ -73,7 +69,7 @@ _OWN_DEFAULTS: Final[Mapping[str, object]] = {
 
 def board_keys() -> str:
     """The keys of a board's file."""
-    kinds = {name: load(place) for name, place in offered("tables").items()}
+    kinds = {name: load(place) for name, place in (offered("tables") | offered("arrays")).items()}
     return _tables(board_tables(kinds), "Top of a board file", _BOARD)
 
 

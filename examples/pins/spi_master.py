@@ -13,6 +13,7 @@ import trio
 from trio.testing import MockClock
 
 from aisrv import digits
+from aisrv.addons.pins.board import recorded
 from aisrv.board.toml_file import read_board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
@@ -94,7 +95,7 @@ async def classify(tile: Tile, image: bytes, label: int, done: trio.Event) -> No
 
 async def main(recording: Path | None = None) -> None:
     """Open the board with the digits network, and start the master on tile 0."""
-    async with open_device(BOARD, runner=inline, pins_vcd=recording) as device:
+    async with open_device(recorded(BOARD, recording), runner=inline) as device:
         await device.load_model(digits.model_bytes())
         done = trio.Event()
         image, label = digits.test_images()[7]

@@ -235,7 +235,7 @@ def test_an_absolute_path_stays() -> None:
             "clock = 1",
             (
                 "1: clock: 'clock' is not known here; known are description, node, usb, spi, "
-                "engines, flash, sensor, ports, tasks, peripherals, pins, graph, jacdac"
+                "engines, flash, sensor, ports, tasks, graph, jacdac, peripherals, pins"
             ),
         ),
         ("\n[node]\ntils = 2", "3: node.tils: 'tils' is not known here; did you mean tiles?"),

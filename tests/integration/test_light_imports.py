@@ -90,6 +90,11 @@ def test_devices_without_a_graph_load_without_numpy_and_the_graphs(loaded: set[s
     assert unwanted & loaded == set()
 
 
+def test_devices_without_pins_load_the_options_of_pins_alone(loaded: set[str]) -> None:
+    pins = {name for name in loaded if name.startswith("aisrv.addons.pins.")}
+    assert pins == {"aisrv.addons.pins.addon", "aisrv.addons.pins.options"}
+
+
 def test_a_server_has_what_runs_models_before_the_first_one_is_loaded(loaded: set[str]) -> None:
     wanted = {
         "aisrv.inference.placement",

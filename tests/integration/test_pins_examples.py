@@ -7,6 +7,8 @@ import pytest
 import trio
 
 from aisrv import digits
+from aisrv.addons.pins.board import recorded
+from aisrv.addons.pins.device import peripherals_of
 from aisrv.addons.pins.peripherals.i2c_target import I2cTarget
 from aisrv.board.toml_file import read_board
 from aisrv.device.device import open_device
@@ -41,9 +43,9 @@ async def test_its_bus_keeps_all_rules_on_virtual_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "pins.vcd"
-    async with open_device(read_board(EXAMPLES / "sensor.toml"), runner=inline, pins_vcd=path) as device:
+    async with open_device(recorded(read_board(EXAMPLES / "sensor.toml"), path), runner=inline) as device:
         await trio.sleep(0.05)
-        sensor = device.peripherals["sensor"]
+        sensor = peripherals_of(device)["sensor"]
         assert isinstance(sensor, I2cTarget)
         assert list(sensor.violations) == []
     assert capsys.readouterr().out.splitlines() == LINES

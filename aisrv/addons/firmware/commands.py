@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from aisrv.addons.pins.options import PinsOptions
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.trace import TraceOptions, open_trace, trace_options
 from aisrv.terminal.file_types import FILE
@@ -194,6 +195,7 @@ def firmware() -> None:
 @option_group("run", RunOptions)
 @option_group("probes", XscopeOptions)
 @trace_options
+@option_group("recording", PinsOptions)
 @verbose_option
 def run(
     files: Sequence[Path],
@@ -203,6 +205,7 @@ def run(
     run: RunOptions,
     probes: XscopeOptions,
     trace: TraceOptions,
+    recording: PinsOptions,
     verbose: int,
 ) -> None:
     """Compile FILES and run them as the program of tile 0.
@@ -264,7 +267,7 @@ def run(
             host_data=b"" if probes.xscope_in is None else read_regular(probes.xscope_in),
         )
         tracers = partial(_open_tracers, trace, run)
-        outside: list[Outside] = [*_recorders(trace), *wired]
+        outside: list[Outside] = [*_recorders(recording), *wired]
         code = run_whole_programs(programs, settings, tracers, outside)
     except CompileError as error:
         raise _NotCompiled(str(error)) from None
@@ -273,7 +276,7 @@ def run(
     raise SystemExit(code)
 
 
-def _recorders(options: TraceOptions) -> "list[Outside]":
+def _recorders(options: PinsOptions) -> "list[Outside]":
     """Return what records the pins, where that is wanted."""
     if options.pins_vcd is None:
         return []

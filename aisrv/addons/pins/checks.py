@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any, Final
 
 from aisrv.addons.pins.specs import KINDS, PeripheralKind, PeripheralSpec, PinSpec, signals_of
@@ -108,13 +107,12 @@ def _check_pin(number: int, pin: PinSpec) -> None:
 
 def _check_settings(number: int, spec: PeripheralSpec) -> None:
     kind = KINDS[spec.kind]
-    for each in fields(spec):
-        given = getattr(spec, each.name) is not None and each.name not in ("name", "kind", "folder", "origin")
-        if given and each.name not in kind.settings:
+    for each in spec.given():
+        if each not in ("name", "kind", *kind.settings):
             known = ", ".join(kind.settings) or "none"
             raise BoardError(
-                f"{spec.name}: a peripheral of kind {spec.kind.value} has no {each.name}; it has {known}",
-                *("peripherals", number, each.name),
+                f"{spec.name}: a peripheral of kind {spec.kind.value} has no {each}; it has {known}",
+                *("peripherals", number, each),
             )
     for name in kind.required:
         if getattr(spec, name) is None:

@@ -1,13 +1,14 @@
-"""Pins of a board: the peripherals on them, and what drives them besides; `pin_checks` checks them."""
+"""The tables `[[peripherals]]` and `[[pins]]` of a board, and what each kind of peripheral has."""
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
+
+from aisrv.values.settings.tables import Integer, Number, Table
 
 
 class PeripheralKind(enum.Enum):
@@ -58,65 +59,60 @@ KINDS: Final[Mapping[PeripheralKind, KindFacts]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PeripheralSpec:
-    """A peripheral on pins of the board. None is a setting that is left out."""
+class PeripheralSpec(Table, frozen=True):
+    """A peripheral on pins, for each; what its kind does not have may not be given."""
 
     name: str
     """Name, as pins and messages give it."""
     kind: PeripheralKind
     """Kind of the peripheral, which decides on its signals and settings."""
-    address: int | None = None
+    address: Integer | None = None
     """Address of an I2C target, seven bits. Default: that of its registers, or 0x10."""
     registers: str | None = None
     """Registers of an I2C target: generic, gc2145, memory, sensor, which is the board's, or `module:Class`.
     Default: `"generic"`."""
     speed: str | None = None
     """Speed whose times an I2C target checks: standard, fast or fast-plus. Default: `"fast"`."""
-    stretch: float | None = None
+    stretch: Number | None = None
     """Microseconds that an I2C target holds SCL low after each acknowledge. Default: `0`."""
-    mode: int | None = None
+    mode: Integer | None = None
     """SPI mode, 0 to 3. Default: `0`."""
     answer: str | None = None
     """Bytes with which an SPI target answers each transaction, in hexadecimal. Default: zeros."""
-    clock: int | None = None
+    clock: Integer | None = None
     """Clock of an SPI controller, or of a camera's pixels, in Hz. Default: `10000000`."""
     send: str | None = None
     """Bytes that an SPI controller sends, in hexadecimal, a transaction. Default: none."""
-    every: float | None = None
+    every: Number | None = None
     """Seconds between the transactions of an SPI controller. Default: it sends once."""
-    baud: int | None = None
+    baud: Integer | None = None
     """Bits a second of a UART. Default: `115200`."""
-    bits: int | None = None
+    bits: Integer | None = None
     """Data bits of a UART, 5 to 9. Default: `8`."""
     parity: str | None = None
     """Parity of a UART: none, even or odd. Default: `"none"`."""
-    stop: int | None = None
+    stop: Integer | None = None
     """Stop bits of a UART, 1 or 2. Default: `1`."""
     input: Path | None = None
     """File of the bytes that a UART sends at start, or an I2S source's WAV file. Default: none."""
     output: Path | None = None
     """File for the bytes that a UART receives, or an I2S sink's WAV file. Default: a UART logs lines."""
-    width: int | None = None
+    width: Integer | None = None
     """Bits of a sample of an I2S sink: 16, 24 or 32. Default: `16`."""
-    rate: int | None = None
+    rate: Integer | None = None
     """Frames a second of an I2S clock, and in the WAV file of a sink. Default: `48000`."""
-    slot: int | None = None
+    slot: Integer | None = None
     """Bits of a slot of an I2S clock. Default: `32`."""
     source: str | None = None
     """Frames of a camera: a source, as that of `[sensor]`, with its size."""
     active: str | None = None
     """Level of a pressed button or a lit LED: low or high. Default: a button's is low, an LED's high."""
-    presses: tuple[float, ...] | None = None
+    presses: tuple[Number, ...] | None = None
     """Seconds at which a button is pressed, from the start. Default: never."""
-    hold: float | None = None
+    hold: Number | None = None
     """Seconds that a button is pressed. Default: `0.1`."""
-    bounces: tuple[int, ...] | None = None
+    bounces: tuple[Integer, ...] | None = None
     """Ticks of contact and gap in turn before a button's contact stays. Default: none."""
-    folder: Path | None = field(default=None, compare=False)
-    """Folder in which the module of its registers is looked for first, and the files of its source."""
-    origin: str = field(default="", compare=False)
-    """Place of the table, for messages: `board.toml:9: peripherals[0]`."""
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -124,22 +120,19 @@ class PeripheralSpec:
         return KINDS[self.kind].signals
 
 
-@dataclass(frozen=True, slots=True)
-class PinSpec:
-    """A pin of a tile, and what is on it."""
+class PinSpec(Table, frozen=True):
+    """A pin with a peripheral or a stimulus on it, for each."""
 
     port: str
     """Pin, by its port of one bit, `1A`, a wider port's bit, `4B.2`, or its own name, `X0D12`."""
     to: str = ""
     """Signal of a peripheral that is on the pin, as `sensor.scl`; a button or an LED needs no signal."""
-    tile: int = 0
+    tile: Integer = 0
     """Tile of the pin."""
     stimulus: Path | None = None
     """File whose levels drive the pin from the start on: `.vcd` or `.csv`."""
     signal: str = ""
     """Signal of that file. Default: the pin's name, what it is `to`, or the only one."""
-    origin: str = field(default="", compare=False)
-    """Place of the stimulus, for messages: `board.toml:12: pins[0].stimulus`."""
 
     @property
     def target(self) -> tuple[str, str]:

@@ -159,7 +159,7 @@ def make_board(options: BoardOptions) -> Board:
             flashes=tuple(replace(chip, tile=min(chip.tile, last)) for chip in flashes),
             sensor=None if base.sensor is None else replace(base.sensor, tile=min(base.sensor.tile, last)),
             ports=tuple(each for each in base.ports if each.tile <= last),
-            pins=tuple(replace(pin, tile=min(pin.tile, last)) for pin in base.pins),
+            parts=tuple(part.within(tiles) for part in base.parts),
             tasks=tuple(replace(task, tile=min(task.tile, last)) for task in base.tasks),
             serial=base.serial if options.serial is None else options.serial,
         )

@@ -1,4 +1,4 @@
-"""The options of `run`, `exec` and `attach` that record a trace, and the levels of pins."""
+"""The options of `run`, `exec` and `attach` that record a trace, and what probes send."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -29,7 +29,7 @@ DETAILS: Final = ("commands", "waits", "runs", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class TraceOptions:
-    """A trace of what cores, buses and LEDs do, and a recording of the pins."""
+    """A trace of what cores, buses and LEDs do, and a recording of the probes."""
 
     trace: Path | None = option(
         "--trace",
@@ -52,12 +52,6 @@ class TraceOptions:
     )
     trace_limit: int | None = option(
         "--trace-limit", type=SIZE, help="End the trace at so many bytes as 1G. [default: no limit]"
-    )
-
-    pins_vcd: Path | None = option(
-        "--pins-vcd",
-        type=NEW_FILE,
-        help="Record the pins of the first device in this file, for GTKWave and sigrok.",
     )
 
     xscope: Path | None = option(

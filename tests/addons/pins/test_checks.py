@@ -2,8 +2,9 @@
 
 import pytest
 
-from aisrv.addons.pins.specs import signals_of
-from aisrv.board import Board, BoardError, PeripheralKind, PeripheralSpec, PinSpec, SensorSpec
+from aisrv.addons.pins.board import Pins
+from aisrv.addons.pins.specs import PeripheralKind, PeripheralSpec, PinSpec, signals_of
+from aisrv.board import Board, BoardError, SensorSpec
 from aisrv.board.drawing import draw_board
 from aisrv.board.toml_file import parse_board
 
@@ -26,25 +27,34 @@ tile = 1
 """
 
 
+def pins_of(text: str) -> Pins:
+    pins = parse_board(text).part(Pins)
+    assert pins is not None
+    return pins
+
+
 def test_a_peripheral_and_its_pins() -> None:
-    board = parse_board(SENSOR)
     spec = PeripheralSpec(
-        "temperature", PeripheralKind.I2C_TARGET, address=0x48, registers="memory", stretch=2.5
+        name="temperature",
+        kind=PeripheralKind.I2C_TARGET,
+        address=0x48,
+        registers="memory",
+        stretch=2.5,
     )
-    scl = PinSpec("1A", "temperature.scl")
-    sda = PinSpec("X1D02", "temperature.sda", tile=1)
-    assert (board.peripherals, board.pins) == ((spec,), (scl, sda))
-    assert signals_of(board.pins, spec) == {"scl": scl, "sda": sda}
+    scl = PinSpec(port="1A", to="temperature.scl")
+    sda = PinSpec(port="X1D02", to="temperature.sda", tile=1)
+    assert pins_of(SENSOR) == Pins(peripherals=(spec,), pins=(scl, sda))
+    assert signals_of((scl, sda), spec) == {"scl": scl, "sda": sda}
 
 
 def test_a_peripheral_of_one_signal_needs_no_name_of_it() -> None:
-    board = parse_board('[[peripherals]]\nname = "red"\nkind = "led"\n[[pins]]\nport = "4A.3"\nto = "red"\n')
+    board = pins_of('[[peripherals]]\nname = "red"\nkind = "led"\n[[pins]]\nport = "4A.3"\nto = "red"\n')
     assert signals_of(board.pins, board.peripherals[0]) == {"pin": board.pins[0]}
 
 
 def test_several_peripherals_may_be_on_one_pin() -> None:
     both = SENSOR + SENSOR.replace("temperature", "light").replace("0x48", "0x49")
-    assert [pin.port for pin in parse_board(both).pins] == ["1A", "X1D02"] * 2
+    assert [pin.port for pin in pins_of(both).pins] == ["1A", "X1D02"] * 2
 
 
 def test_pins_are_drawn() -> None:
@@ -114,7 +124,7 @@ def test_a_wrong_setting_is_named_with_its_line(text: str, place: str, message: 
 
 
 def test_the_sensor_s_registers_and_the_spi_port_are_those_of_the_board() -> None:
-    wires = (PinSpec("1A", "a.scl"), PinSpec("1B", "a.sda"))
-    spec = PeripheralSpec("a", PeripheralKind.I2C_TARGET, registers="sensor")
-    board = Board(pins=wires, peripherals=(spec,), sensor=SensorSpec(1, "pattern:bars"))
-    assert board.peripherals == (spec,)
+    wires = (PinSpec(port="1A", to="a.scl"), PinSpec(port="1B", to="a.sda"))
+    spec = PeripheralSpec(name="a", kind=PeripheralKind.I2C_TARGET, registers="sensor")
+    pins = Pins(pins=wires, peripherals=(spec,))
+    assert Board(parts=(pins,), sensor=SensorSpec(1, "pattern:bars")).part(Pins) == pins

@@ -294,5 +294,5 @@ def test_status_without_a_terminal_is_a_usage_error() -> None:
 def test_options_are_values() -> None:
     said = CliRunner().invoke(command, ["--gpio-vcd", "leds.vcd", "-vv", "--dump-tensors", "folder"])
     values = "gpio_vcd=PosixPath('leds.vcd'), tensor_folder=PosixPath('folder'), verbose=2"
-    trace = "trace=None, trace_level='runs', trace_ring=None, trace_limit=None, pins_vcd=None, xscope=None"
+    trace = "trace=None, trace_level='runs', trace_ring=None, trace_limit=None, xscope=None"
     assert said.output == f"StatusOptions({trace}, status=False, json=False, {values})\n"

@@ -25,7 +25,7 @@ from aisrv.addons.pins.peripherals.stimulus import Stimulus
 from aisrv.addons.pins.peripherals.uart_format import UartFormat
 from aisrv.addons.pins.peripherals.uart_receiver import UartReceiver
 from aisrv.addons.pins.peripherals.uart_transmitter import UartTransmitter
-from aisrv.board import PeripheralKind
+from aisrv.addons.pins.specs import PeripheralKind
 from aisrv.board.toml_file import parse_board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline

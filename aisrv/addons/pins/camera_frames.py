@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from aisrv.board import BoardError, PeripheralSpec
+from aisrv.addons.pins.board import Pins
+from aisrv.board import BoardError
 from aisrv.sensors.image.frame import FrameSource, RawFrame, SourceError
 from aisrv.sensors.sources.opening import open_source
 
@@ -33,10 +34,11 @@ class CameraFrames:
         return CameraFrames(self._name, pace(self._source))
 
     @classmethod
-    def load(cls, number: int, spec: PeripheralSpec) -> Self:
+    def load(cls, pins: Pins, number: int) -> Self:
         """Open the source of the board's peripheral `number`. Raises BoardError."""
+        spec = pins.peripherals[number]
         try:
-            return cls(spec.name, open_source(spec.source or "", spec.folder or Path()))
+            return cls(spec.name, open_source(spec.source or "", pins.folder or Path()))
         except SourceError as error:
-            place = spec.origin or spec.name
+            place = pins.place(spec.name, "peripherals", number)
             raise BoardError(f"{place}: {error}", "peripherals", number, "source") from None

@@ -3,7 +3,8 @@
 import logging
 from typing import Any, Final
 
-from aisrv.board import BoardError, PeripheralSpec
+from aisrv.addons.pins.board import Pins
+from aisrv.board import BoardError
 from aisrv.device.user_module import UserModuleError, import_user_module
 from aisrv.protocol.i2c import LAST_ADDRESS, I2cDevice, I2cNak
 
@@ -48,17 +49,18 @@ class OwnRegisters(I2cDevice):
         return I2cNak(f"{type(error).__name__}: {error}")
 
     @classmethod
-    def load(cls, number: int, spec: PeripheralSpec) -> "OwnRegisters":
+    def load(cls, pins: Pins, number: int) -> "OwnRegisters":
         """Import the class of the board's peripheral `number`, and make one. Raises BoardError."""
+        spec = pins.peripherals[number]
         module_name, _, name = (spec.registers or "").partition(":")
         try:
-            module = import_user_module(module_name, spec.folder)
+            module = import_user_module(module_name, pins.folder)
             own = getattr(module, name, None)
             if not callable(own):
                 raise UserModuleError(f"the module {module_name!r} has no class {name!r}")
             return cls(spec.name, _checked(name, own))
         except UserModuleError as error:
-            origin = spec.origin or spec.name
+            origin = pins.place(spec.name, "peripherals", number)
             raise BoardError(f"{origin}: {error}", "peripherals", number, "registers") from error.__cause__
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from aisrv.addons.pins.board import Pins
+from aisrv.addons.pins.own_registers import OwnRegisters
 from aisrv.board import BoardError
 from aisrv.board.toml_file import parse_board
 from aisrv.device.device import open_device
-from aisrv.device.own_registers import OwnRegisters
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.i2c import I2cNak
 from tests.support.benches.simulation import simulated
@@ -120,8 +121,9 @@ def test_a_class_that_is_none_is_an_error_of_the_board(
     name = f"own_{abs(hash(text))}"
     if text is not None:
         (tmp_path / f"{name}.py").write_text(text)
-    board = parse_board(BOARD.format(module=name), directory=tmp_path)
+    pins = parse_board(BOARD.format(module=name), directory=tmp_path).part(Pins)
+    assert pins is not None
     with pytest.raises(BoardError) as caught:
-        OwnRegisters.load(0, board.peripherals[0])
+        OwnRegisters.load(pins, 0)
     assert str(caught.value).startswith("board.toml:5: peripherals[0]: ")
     assert message.replace("own_{number}", name) in str(caught.value)

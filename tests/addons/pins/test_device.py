@@ -10,7 +10,9 @@ import pytest
 import trio
 import trio.testing
 
-from aisrv.addons.pins.part import _BUILDERS
+from aisrv.addons.pins.board import recorded
+from aisrv.addons.pins.building import BUILDERS
+from aisrv.addons.pins.device import peripherals_of
 from aisrv.addons.pins.peripherals.button import Button
 from aisrv.addons.pins.peripherals.i2s_format import Sound, read_wav, write_wav
 from aisrv.addons.pins.peripherals.led import Led
@@ -21,8 +23,8 @@ from aisrv.addons.pins.peripherals.uart_format import UartFormat
 from aisrv.addons.pins.peripherals.uart_receiver import UartReceiver
 from aisrv.addons.pins.peripherals.uart_transmitter import UartTransmitter
 from aisrv.addons.pins.peripherals.wave import assert_wave, keep_wave
-from aisrv.addons.pins.specs import KINDS
-from aisrv.board import Board, BoardError, PeripheralKind
+from aisrv.addons.pins.specs import KINDS, PeripheralKind
+from aisrv.board import Board, BoardError
 from aisrv.board.toml_file import parse_board
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
@@ -46,8 +48,11 @@ def peripheral(name: str, kind: str, settings: str = "", **wires: str) -> str:
 
 
 @asynccontextmanager
-async def device_with(text: str, folder: Path = Path(), **options: Any) -> AsyncIterator[Device]:
-    async with open_device(parse_board(HEAD + text, directory=folder), runner=inline, **options) as device:
+async def device_with(
+    text: str, folder: Path = Path(), recording: Path | None = None, **options: Any
+) -> AsyncIterator[Device]:
+    board = recorded(parse_board(HEAD + text, directory=folder), recording)
+    async with open_device(board, runner=inline, **options) as device:
         yield device
 
 
@@ -69,7 +74,7 @@ def signals_in_guide() -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", PeripheralKind)
 def test_every_kind_is_built_and_in_the_guide_with_its_signals(kind: PeripheralKind) -> None:
-    assert kind in _BUILDERS
+    assert kind in BUILDERS
     signals = signals_in_guide()[f"`{kind.value}`"]
     assert f"`{KINDS[kind].signals[0]}`" in signals
     assert f"`{KINDS[kind].signals[-1]}`" in signals
@@ -200,7 +205,7 @@ async def test_buttons_are_pressed_at_their_times_and_by_programs_and_leds_follo
     text = peripheral("key", "button", "presses = [0.001]\nhold = 0.002", pin="1A")
     text += peripheral("red", "led", 'active = "low"', pin="1A")
     async with device_with(text) as device:
-        key, red = device.peripherals["key"], device.peripherals["red"]
+        key, red = peripherals_of(device)["key"], peripherals_of(device)["red"]
         assert isinstance(key, Button)
         assert isinstance(red, Led)
         await until(device, 400_000)
@@ -259,7 +264,7 @@ async def test_a_file_that_cannot_be_read_or_written_is_an_error_of_the_board(
 async def test_pins_are_recorded_from_the_start_under_their_names(tmp_path: Path) -> None:
     path = tmp_path / "pins.vcd"
     text = peripheral("key", "button", "presses = [0.001]", pin="1A")
-    async with device_with(text, pins_vcd=path) as device:
+    async with device_with(text, recording=path) as device:
         await until(device, 200_000)
     text = path.read_text()
     assert "$scope module key $end" in text
@@ -272,7 +277,7 @@ async def test_a_recording_of_a_cancelled_device_ends_before_its_peripherals_lea
     # Trio cancels tasks in any order: of eight, one would be before the recording.
     text = "".join(peripheral(f"key{n}", "button", pin=f"1{'ABCDEFGH'[n]}") for n in range(8))
     with trio.move_on_after(0.002):
-        async with device_with(text, pins_vcd=path):
+        async with device_with(text, recording=path):
             await trio.sleep_forever()
     *_, level, end = path.read_text().splitlines()
     assert (level[0], end) == ("1", "#2000010")
@@ -281,7 +286,7 @@ async def test_a_recording_of_a_cancelled_device_ends_before_its_peripherals_lea
 @simulated
 async def test_a_recording_needs_no_pins_in_the_board(tmp_path: Path) -> None:
     path = tmp_path / "pins.vcd"
-    async with open_device(Board(), runner=inline, pins_vcd=path) as device:
+    async with open_device(recorded(Board(), path), runner=inline) as device:
         await until(device, 10)
         device.node.tiles[1].pin("1A").drive(1, Line())
         await until(device, 20)
@@ -291,7 +296,7 @@ async def test_a_recording_needs_no_pins_in_the_board(tmp_path: Path) -> None:
 @simulated
 async def test_a_recording_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     with pytest.RaisesGroup(OSError, flatten_subgroups=True, allow_unwrapped=True):
-        async with open_device(Board(), runner=inline, pins_vcd=tmp_path / "none" / "pins.vcd"):
+        async with open_device(recorded(Board(), tmp_path / "none" / "pins.vcd"), runner=inline):
             pass
 
 

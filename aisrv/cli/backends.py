@@ -1,13 +1,11 @@
 """`aisrv backends`: the known engines and kernel backends, and which of them are installed."""
 
 import json
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import click
 
-from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, NO_MODEL, EngineKind
-
-_NATIVE: Final = "kernels:native"
+from aisrv.protocol.engine_kind import NO_MODEL, EngineKind, EngineKindError, find_kind, kind_names
 
 
 class Backend(NamedTuple):
@@ -21,41 +19,31 @@ class Backend(NamedTuple):
 
 
 def list_backends() -> list[Backend]:
-    """Return the shipped engines and kernel backends, then the backends of other packages."""
-    from aisrv.addons.kernels.backends.registry import SHIPPED, registered_backends
-
-    names = [name for name in ENGINE_KINDS if name != NO_MODEL]
-    names += [f"{KERNELS}:{name}" for name in SHIPPED]
-    shipped = [Backend(name, "aisrv", _missing(name), _detail(name)) for name in names]
-    others = [Backend(f"{KERNELS}:{name}", origin) for name, origin in registered_backends().items()]
-    return shipped + others
-
-
-def _detail(name: str) -> str | None:
-    from aisrv.addons.kernels.backends.registry import default_backend
-
-    if name == KERNELS:
-        return f"on {default_backend()}"
-    return _native()[1] if name == _NATIVE else None
+    """Return the engines, then their variants: what is shipped, then what comes from other packages."""
+    kinds = [EngineKind(name) for name in kind_names() if name != NO_MODEL]
+    found = [_backend(kind, _package(kind)) for kind in kinds]
+    for kind in kinds:
+        for name, origin in kind.variant.names().items():
+            found.append(_backend(EngineKind(kind.name, name), origin))
+    return found
 
 
-def _native() -> tuple[str | None, str | None]:
-    """Return why there are no native kernels, else which variant of them this processor runs."""
-    from aisrv.addons.kernels.backends.native.library import NativeError, load
-
-    try:
-        return None, load().variants[-1].value
-    except NativeError as error:
-        return str(error), None
-
-
-def _missing(name: str) -> str | None:
-    if name == _NATIVE:
-        return _native()[0]
+def _backend(kind: EngineKind, origin: str) -> Backend:
     from aisrv.inference.packages import missing_package
 
-    missing = missing_package(EngineKind.parse(name))
-    return None if missing is None else missing.advice
+    missing = missing_package(kind)
+    if missing is not None:
+        return Backend(str(kind), origin, missing.advice)
+    try:
+        return Backend(str(kind), origin, detail=kind.variant.implementation())
+    except EngineKindError as error:
+        return Backend(str(kind), origin, str(error))
+
+
+def _package(kind: EngineKind) -> str:
+    """Return the top package of a kind's interpreter."""
+    found = find_kind(kind.name)
+    return found.interpreter.partition(".")[0].partition(":")[0] if found else ""
 
 
 @click.command()

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +26,7 @@ from aisrv.inference.errors import InferenceError
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.process.sandbox_layers import sandbox_layers
 from aisrv.protocol.commands import USB_PRODUCT_ID, USB_VENDOR_ID
-from aisrv.protocol.engine_kind import PACKAGES, EngineKind, default_kind
+from aisrv.protocol.engine_kind import EngineKind, candidates, default_kind
 from aisrv.values.addons import load, others, ours
 from aisrv.values.extras import install_command
 from aisrv.values.regular_file import read_regular
@@ -38,7 +37,6 @@ RULE: Final = (
     f'ATTR{{idProduct}}=="{USB_PRODUCT_ID:04x}", TAG+="uaccess"'
 )
 RULE_FILE: Final = "/etc/udev/rules.d/70-aisrv.rules"
-NATIVE_USE: Final = "speed of --engine kernels"
 SANDBOX_USE: Final = "models and tasks in C of others"
 LIBUSB_USE: Final = "hardware on USB, --device usb"
 RULE_USE: Final = "boards on USB, for users other than root"
@@ -110,21 +108,6 @@ def check_extras() -> Iterator[Finding]:
         yield Finding(f"extra {name}", state, detail, install_command(name) if failed else None, extra.use)
 
 
-def check_native() -> Finding:
-    """Describe the variant of the native kernels on this processor."""
-    from aisrv.addons.kernels.backends.native.library import NativeError, load
-
-    try:
-        variant = load().variants[-1]
-    except NativeError as error:
-        detail, helps = (
-            f"{error}; slower ones serve until aisrv is installed with gcc",
-            "sudo apt-get install gcc",
-        )
-        return Finding("native kernels", State.MISSING, detail, helps, NATIVE_USE)
-    return Finding("native kernels", State.WORKS, variant.value, use=NATIVE_USE)
-
-
 def check_add_ons() -> Iterator[Finding]:
     """Ask the add-ons what they need of the machine."""
     for add_on in (*ours(), *others()):
@@ -193,13 +176,11 @@ def check_vhci(sysfs: Path = SYSFS) -> Finding:
 
 
 async def examine() -> list[Finding]:
-    kinds = dict.fromkeys((default_kind(), EngineKind("kernels")))
-    kinds |= dict.fromkeys(EngineKind(kind) for kind, package in PACKAGES.items() if find_spec(package))
+    kinds = dict.fromkeys((default_kind(), *map(EngineKind, reversed(candidates()))))
     blocking: tuple[Callable[[], Finding], ...] = (check_libusb, check_rule, check_vhci)
     return [
         check_python(),
         *[await check_engine(kind) for kind in kinds],
-        check_native(),
         *check_add_ons(),
         *await trio.to_thread.run_sync(lambda: list(check_extras())),
         *await trio.to_thread.run_sync(lambda: list(check_sandbox())),

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 from aisrv.board import Board, BoardError, EngineSpec
 from aisrv.inference.packages import missing_package
-from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, NO_MODEL, EngineKind
+from aisrv.protocol.engine_kind import KINDS, NO_MODEL, EngineKind, find_kind
 
 
 def check_engine_kinds(board: Board) -> None:
@@ -22,16 +22,23 @@ def _wrong_fallback(engine: EngineSpec) -> str:
     """Describe why an engine cannot have its fallback; empty where it can."""
     if engine.fallback is None:
         return ""
-    if engine.kind.name != KERNELS:
-        return f"an engine of kind {str(engine.kind)!r} has no fallback: only {KERNELS} does"
-    if engine.fallback.name in (KERNELS, NO_MODEL):
+    if not _takes_fallback(engine.kind):
+        takers = " and ".join(name for name, kind in KINDS.items() if kind.takes_fallback)
+        reason = f"only {takers} does" if takers else "no kind here does"
+        return f"an engine of kind {str(engine.kind)!r} has no fallback: {reason}"
+    if _takes_fallback(engine.fallback) or engine.fallback.name == NO_MODEL:
         return f"{str(engine.fallback)!r} is not a fallback: another kind must run the models, such as tflm"
     return _missing(engine.fallback)
 
 
+def _takes_fallback(kind: EngineKind) -> bool:
+    found = find_kind(kind.name)
+    return found is not None and found.takes_fallback
+
+
 def _missing(kind: EngineKind) -> str:
     """Describe what a kind needs and is not there; empty where it can be tried."""
-    if kind.name not in ENGINE_KINDS:
+    if find_kind(kind.name) is None:
         module = kind.name.partition(":")[0]
         package = module.partition(".")[0]
         try:
@@ -40,13 +47,4 @@ def _missing(kind: EngineKind) -> str:
             return ""
         return "" if found else f"there is no module {package!r} for the engine {kind.name!r}"
     missing = missing_package(kind)
-    if missing is not None:
-        return str(missing)
-    if kind.name != KERNELS or kind.backend is None:
-        return ""
-    from aisrv.addons.kernels.backends.registry import SHIPPED, backend_names, plain_name
-
-    backend = plain_name(kind.backend)
-    if backend in SHIPPED or backend in backend_names():
-        return ""
-    return f"there is no kernel backend {backend!r}; there are: {', '.join(backend_names())}"
+    return kind.variant.refusal() if missing is None else str(missing)

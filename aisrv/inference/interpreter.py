@@ -7,14 +7,14 @@ import mmap
 import struct
 from collections.abc import Callable, Sequence
 from enum import Enum
-from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, Self, cast
 
 import aisrv
 from aisrv.inference.errors import InferenceError, ModelError
-from aisrv.protocol.engine_kind import NO_MODEL, RELOCATABLE, EngineKind, EngineKindError
+from aisrv.protocol.engine_kind import KINDS, NO_MODEL, RELOCATABLE, EngineKind, EngineKindError, find_kind
+from aisrv.values.addons import load
 from aisrv.values.extras import install_command
 
 ALIGNMENT: Final = 64
@@ -147,15 +147,8 @@ class Interpreter(Protocol):
         """Copy the bytes of one output out."""
 
 
-INTERPRETERS: Final = {
-    "tflite": "aisrv.inference.interpreters.tflite:TfliteInterpreter",
-    "litert": "aisrv.inference.interpreters.tflite:LitertInterpreter",
-    "tflm": "aisrv.inference.interpreters.tflm:TflmInterpreter",
-    "xcore": "aisrv.inference.interpreters.xcore:XcoreInterpreter",
-    "kernels": "aisrv.addons.kernels.interpreter:KernelsInterpreter",
-    "relocatable": "aisrv.addons.kernels.relocatable.interpreter:RelocatableInterpreter",
-}
-"""Interpreters by kind: "module:class", imported by the process that runs one."""
+INTERPRETERS: Final = {name: kind.interpreter for name, kind in KINDS.items() if kind.interpreter}
+"""Interpreters of the product by kind: "module:class", imported by the process that runs one."""
 
 
 class MissingPackageError(ImportError):
@@ -174,23 +167,20 @@ def check_runs_models(kind: EngineKind) -> None:
 
 
 def is_shipped(kind: EngineKind) -> bool:
-    """Check whether a kind, with its backend, comes with this package."""
-    if kind.backend is None:
-        return kind.name in INTERPRETERS
-    from aisrv.addons.kernels.backends.registry import SHIPPED, plain_name
-
-    return plain_name(kind.backend) in SHIPPED
+    """Check whether a kind, with its variant, comes with this package."""
+    return kind.name in INTERPRETERS and kind.variant.is_shipped
 
 
 def create_interpreter(kind: EngineKind) -> Interpreter:
     """Create the interpreter of a kind with its options. Raises ImportError or AttributeError for none."""
-    module, _, name = INTERPRETERS.get(kind.name, kind.name).partition(":")
-    return cast("Interpreter", getattr(import_module(module), name)(**kind.options))
+    found = find_kind(kind.name)
+    place = (found and found.interpreter) or kind.name
+    return cast("Interpreter", load(place)(**kind.options))
 
 
 def runs_in_place(kind: EngineKind) -> bool:
-    """Check whether an engine runs stored models in place: relocatable images, unless copied."""
-    return kind.name == RELOCATABLE and kind.mode != "copy"
+    """Check whether an engine runs stored models in place, as those of relocatable images do."""
+    return kind.variant.runs_in_place
 
 
 class InPlaceInterpreter(Interpreter, Protocol):

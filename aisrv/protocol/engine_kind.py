@@ -1,123 +1,141 @@
-"""Kind of an engine's interpreter, apart from its options, as a value.
+"""Kind of an engine's interpreter, and its variant, as a value.
 
 Users write it as text, on the command line and in board files, and so does a device on the command line of a
 worker process:
 
     tflite                        a kind by its name
-    kernels                       our own kernels, on the default backend
-    kernels:BACKEND               on a backend by its name
-    kernels:BACKEND:FOLDER        and every tensor of each run is written into a folder; BACKEND may be empty
-    relocatable                   relocatable code, on a Cortex-M4 and in place
-    relocatable:CORE              on another core, such as cortex-m7
-    relocatable:CORE:copy         and copied to RAM; CORE may be empty
-    relocatable:CORE:counted      in place, and what each run fetches from flash goes to the debug log
+    kernels:numpy                 a variant of a kind, whose text the kind's own class reads
     module:class                  a class of the user's own
+
+The kinds of the core are here. Add-ons bring the others (`aisrv.values.addons.Kind`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
-KERNELS: Final = "kernels"
-"""The kind of our own kernels."""
+from aisrv.protocol.kind_variant import Variant
+from aisrv.values.addons import Kind, load, offer, offered, offered_by_all
+
 RELOCATABLE: Final = "relocatable"
 """The kind that executes relocatable images of models."""
 NO_MODEL: Final = "none"
 """The kind that runs no model."""
-ENGINE_KINDS: Final = ("tflite", "litert", "tflm", "xcore", KERNELS, RELOCATABLE, NO_MODEL)
-"""Kinds by name; others are "module:class"."""
+DEFAULT: Final = "tflite"
+"""The default where no kind that may be the default is there."""
 
-
-INSTALL_MODES: Final = ("xip", "copy", "counted")
-"""How `relocatable` installs an image: in place, copied, or in place with each fetch from flash counted."""
+_CORE: Final = {
+    "tflite": Kind("aisrv.inference.interpreters.tflite:TfliteInterpreter", rank=0, module="tflite_runtime"),
+    "litert": Kind("aisrv.inference.interpreters.tflite:LitertInterpreter", rank=1, module="ai_edge_litert"),
+    "tflm": Kind("aisrv.inference.interpreters.tflm:TflmInterpreter"),
+    "xcore": Kind("aisrv.inference.interpreters.xcore:XcoreInterpreter"),
+}
+KINDS: Final[dict[str, Kind]] = {**_CORE, **offered("engine_kinds"), NO_MODEL: Kind("")}
+"""The product's kinds by name, in the order of lists; other packages may bring more."""
+ENGINE_KINDS: Final = tuple(KINDS)
+RANKED: Final = tuple(
+    name for _, name in sorted((kind.rank, name) for name, kind in KINDS.items() if kind.rank is not None)
+)
+"""Kinds that may be the default, the best first."""
 
 
 class EngineKindError(ValueError):
     """A kind of engine that there is not, or options that it does not take."""
 
 
-@dataclass(frozen=True, slots=True)
+def find_kind(name: str) -> Kind | None:
+    """Return the kind of a name, that of another package too; None for a class of the user's own."""
+    found: Kind | None = KINDS.get(name) or offer("engine_kinds", name)
+    return found
+
+
+def kind_names() -> tuple[str, ...]:
+    """Return the names of all kinds, those of other packages at the end."""
+    return tuple(dict.fromkeys((*ENGINE_KINDS, *offered_by_all("engine_kinds"))))
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class EngineKind:
-    """A kind of interpreter, and its options; EngineKindError where they do not go together."""
+    """A kind of interpreter with its options."""
 
     name: str
-    """One of ENGINE_KINDS, or "module:class"."""
-    backend: str | None = None
-    """Backend of `kernels` by name; None is the default one."""
-    tensor_folder: Path | None = None
-    """Folder that `kernels` writes every tensor of each run into."""
-    core: str | None = None
-    """Core of `relocatable` by name; None is the default one."""
-    mode: str | None = None
-    """Installation of images by `relocatable`, one of INSTALL_MODES; None is "xip"."""
+    """One of `kind_names`, or "module:class"."""
+    variant_text: str
+    """Text behind the name and a colon, as the kind's variant writes it; empty for the plain kind."""
 
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        if self.name not in ENGINE_KINDS:
-            module, _, class_name = self.name.partition(":")
-            if module in ENGINE_KINDS:
-                raise EngineKindError(f"{self.name!r}: {module} takes no options")
-            if not module or not class_name or ":" in class_name:
-                raise EngineKindError(
-                    f'no kind {self.name!r}, there are {", ".join(ENGINE_KINDS)} and "module:class"'
-                )
-        if self.mode is not None and self.mode not in INSTALL_MODES:
-            raise EngineKindError(
-                f"an image is installed as one of {', '.join(INSTALL_MODES)}; not as {self.mode!r}"
-            )
-        if self.name != RELOCATABLE and (self.core or self.mode):
-            raise EngineKindError(f"{self.name!r} has no core and no mode: only {RELOCATABLE} does")
-        if self.core is not None and (not self.core or ":" in self.core):
-            raise EngineKindError(f"{self.core!r} is not the name of a core")
-        if self.name != KERNELS and (self.backend is not None or self.tensor_folder is not None):
-            raise EngineKindError(f"{self.name!r} has no backend and writes no tensors: only {KERNELS} does")
-        if self.backend is not None and (not self.backend or ":" in self.backend):
-            raise EngineKindError(f"{self.backend!r} is not the name of a backend")
+    def __init__(self, name: str, variant_text: str = "", **options: object) -> None:
+        """Take a text, or options by name. Raises EngineKindError where they do not go together."""
+        kind = find_kind(name)
+        if kind is None:
+            _check_class(name)
+        if variant_text or any(value is not None for value in options.values()):
+            variant_text = str(_variant(name, kind, variant_text, options))
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "variant_text", variant_text)
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read the text form."""
-        name, _, options = text.partition(":")
-        if name == RELOCATABLE:
-            core, _, mode = options.partition(":")
-            return cls(RELOCATABLE, core=core or None, mode=mode or None)
-        if name != KERNELS:
+        name, colon, variant = text.partition(":")
+        kind = find_kind(name)
+        if kind is None or (colon and not kind.variant):
             return cls(text)
-        backend, _, folder = options.partition(":")
-        return cls(KERNELS, backend or None, Path(folder) if folder else None)
+        return cls(name, variant)
 
     @property
-    def options(self) -> dict[str, str | Path]:
+    def variant(self) -> Variant:
+        """The variant of the kind. Reading it may import a module of an add-on, which runs nothing."""
+        kind = find_kind(self.name)
+        return _variant_class(kind).parse(self.variant_text)
+
+    @property
+    def options(self) -> dict[str, Any]:
         """The options that are given, by name."""
-        options = {
-            "backend": self.backend,
-            "tensor_folder": self.tensor_folder,
-            "core": self.core,
-            "mode": self.mode,
-        }
-        return {name: value for name, value in options.items() if value is not None}
+        return self.variant.arguments
+
+    def with_variant(self, variant: Variant) -> Self:
+        """Return the kind with another variant."""
+        return type(self)(self.name, str(variant))
 
     def __str__(self) -> str:
         """Return the text form."""
-        if self.mode is not None:
-            return f"{self.name}:{self.core or ''}:{self.mode}"
-        if self.core is not None:
-            return f"{self.name}:{self.core}"
-        if self.tensor_folder is not None:
-            return f"{self.name}:{self.backend or ''}:{self.tensor_folder}"
-        return self.name if self.backend is None else f"{self.name}:{self.backend}"
+        return f"{self.name}:{self.variant_text}" if self.variant_text else self.name
 
 
-PACKAGES: Final = {"tflite": "tflite_runtime", "litert": "ai_edge_litert"}
-"""Kinds that may be the default, the best first, with the package that each runs on."""
+def _check_class(name: str) -> None:
+    module, _, class_name = name.partition(":")
+    if find_kind(module) is not None:
+        raise EngineKindError(f"{name!r}: {module} takes no options")
+    if not module or not class_name or ":" in class_name:
+        raise EngineKindError(f'no kind {name!r}, there are {", ".join(kind_names())} and "module:class"')
+
+
+def _variant_class(kind: Kind | None) -> type[Variant]:
+    found: type[Variant] = load(kind.variant) if kind is not None and kind.variant else Variant
+    return found
+
+
+def _variant(name: str, kind: Kind | None, text: str, options: dict[str, Any]) -> Variant:
+    variant_class = _variant_class(kind)
+    if variant_class is Variant:
+        raise EngineKindError(f"{name!r} takes no options")
+    unknown = options.keys() - {field.name for field in fields(variant_class)}
+    if unknown:
+        raise EngineKindError(f"{name!r} does not take these options: {', '.join(sorted(unknown))}")
+    return replace(variant_class.parse(text), **options)
+
+
+def candidates() -> tuple[str, ...]:
+    """Return the kinds that may be the default and that are there, the best first."""
+    modules = {name: KINDS[name].module for name in RANKED}
+    return tuple(name for name, module in modules.items() if not module or find_spec(module))
 
 
 @cache
 def default_kind() -> EngineKind:
-    """Return what runs models where nobody names a kind: `tflite`, else `litert`, else `kernels`.
+    """Return what runs models where nobody names a kind: the first of `candidates`, or else `tflite`.
 
-    The first whose package is installed; `kernels` needs none.
+    Of the product's these are `tflite`, `litert` and `kernels`, which needs no other package.
     """
-    return EngineKind(next((kind for kind, package in PACKAGES.items() if find_spec(package)), KERNELS))
+    return EngineKind(next(iter(candidates()), DEFAULT))

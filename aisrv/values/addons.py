@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-NAMES: Final = ("evaluate", "firmware", "graph", "jacdac", "pins")
+NAMES: Final = ("evaluate", "firmware", "graph", "jacdac", "kernels", "pins")
 """The add-ons of the product, in the order of lists."""
 GROUP: Final = "aisrv.addons"
 """Entry points of those of other packages."""
@@ -23,7 +23,7 @@ class Scheme(NamedTuple):
     """A way to devices, by addresses `NAME:spec`."""
 
     form: str
-    """What its addresses look like."""
+    """Form of its addresses."""
     module: str
     """Has two functions of the part of an address behind the colon, `open_NAME` and `list_NAME`."""
     as_float32: bool = False
@@ -41,8 +41,27 @@ class Options(NamedTuple):
     """Subcommands of `aisrv` on devices, of `run`, `exec` and `attach`."""
 
 
+class Kind(NamedTuple):
+    """A kind of engine: what runs models."""
+
+    interpreter: str
+    """Place of the class of its interpreters; empty where no model runs."""
+    variant: str = ""
+    """Place of a subclass of `aisrv.protocol.kind_variant.Variant`, for kinds that have options."""
+    form: str = ""
+    """Form of its variants in the help, such as `NAME:BACKEND`."""
+    rank: int | None = None
+    """Place among the product's kinds that may be the default, the lowest first; None for no such kind."""
+    module: str = ""
+    """Module that must be there for the default; empty where none is needed."""
+    most_threads: int = 0
+    """Largest number of threads of the host that a variant may run on; 0 where none can be told."""
+    takes_fallback: bool = False
+    """Whether another kind may run the models that this one refuses."""
+
+
 class AddOn(NamedTuple):
-    """What an add-on brings; places are `module:name`."""
+    """All that an add-on brings; places are `module:name`."""
 
     tables: Mapping[str, str] = {}
     """Tables of board files: a subclass of `aisrv.board.Part` for each."""
@@ -56,6 +75,8 @@ class AddOn(NamedTuple):
     """Addresses of devices."""
     options: Mapping[str, Options] = {}
     """Options of commands on devices, by the title of their group."""
+    engine_kinds: Mapping[str, Kind] = {}
+    """Kinds of engines."""
     doctor: str = ""
     """Function that yields what `aisrv doctor` says of what it needs of the machine."""
     fixtures: str = ""
@@ -104,6 +125,12 @@ def offer(kind: str, name: str) -> Any:  # noqa: ANN401 - a place, or one with i
     """Return what an add-on brings of a kind under a name; None where none does."""
     found = offered(kind).get(name)
     return dict(_all_of(kind, others())).get(name) if found is None else found
+
+
+def offered_by_all(kind: str) -> dict[str, Any]:
+    """Return what `offer` finds, by name: what the product's add-ons bring, then those of other packages."""
+    found = offered(kind)
+    return found | {name: value for name, value in _all_of(kind, others()) if name not in found}
 
 
 def _all_of(kind: str, add_ons: tuple[AddOn, ...]) -> Iterator[tuple[str, Any]]:

@@ -1,5 +1,6 @@
 """Kinds of engine and their text form."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aisrv.protocol import engine_kind
-from aisrv.protocol.engine_kind import ENGINE_KINDS, EngineKind, EngineKindError, default_kind
+from aisrv.protocol.engine_kind import KINDS, EngineKind, EngineKindError, default_kind
 
 NAMES = st.text("abc._-0", min_size=1)
 
@@ -21,8 +22,8 @@ NAMES = st.text("abc._-0", min_size=1)
         ("kernels:", EngineKind("kernels")),
         ("kernels:reference", EngineKind("kernels", "reference")),
         ("kernels:reference:", EngineKind("kernels", "reference")),
-        ("kernels:numpy:/tmp/a:b", EngineKind("kernels", "numpy", Path("/tmp/a:b"))),
-        ("kernels::out", EngineKind("kernels", None, Path("out"))),
+        ("kernels:numpy:/tmp/a:b", EngineKind("kernels", "numpy:/tmp/a:b")),
+        ("kernels::out", EngineKind("kernels", ":out")),
         ("package.module:Class", EngineKind("package.module:Class")),
     ],
 )
@@ -52,23 +53,18 @@ def test_a_kind_that_there_is_not(text: str, message: str) -> None:
     assert str(error.value).startswith(message)
 
 
-@pytest.mark.parametrize("name", [name for name in ENGINE_KINDS if name not in ("kernels", "relocatable")])
-def test_only_kernels_have_options(name: str) -> None:
-    for backend, folder in ((None, Path("out")), ("numpy", None)):
-        with pytest.raises(EngineKindError, match=f"'{name}' has no backend and writes no tensors"):
-            EngineKind(name, backend, folder)
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if not kind.variant])
+def test_kinds_without_variants_take_no_options(name: str) -> None:
+    with pytest.raises(EngineKindError, match=f"^'{name}' takes no options$"):
+        EngineKind(name, backend="numpy")
+    with pytest.raises(EngineKindError, match=f"^'{name}' takes no options$"):
+        EngineKind(name, "numpy")
 
 
-@pytest.mark.parametrize("backend", ["", "a:b", ":"])
-def test_what_is_no_name_of_a_backend(backend: str) -> None:
-    with pytest.raises(EngineKindError, match=r"is not the name of a backend$"):
-        EngineKind("kernels", backend)
-
-
-@given(st.none() | NAMES, st.none() | st.text("ab/:.", min_size=1).map(Path))
-def test_the_text_form_of_kernels_reads_back(backend: str | None, folder: Path | None) -> None:
-    kind = EngineKind("kernels", backend, folder)
-    assert EngineKind.parse(str(kind)) == kind
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.variant])
+def test_options_that_a_kind_does_not_have(name: str) -> None:
+    with pytest.raises(EngineKindError, match=f"^'{name}' does not take these options: speed$"):
+        EngineKind(name, speed="high")
 
 
 @given(NAMES, NAMES)
@@ -98,35 +94,6 @@ def test_the_default_stays_the_same_within_a_process() -> None:
 
 def test_options_are_those_that_are_given() -> None:
     assert EngineKind("tflite").options == {}
-    assert EngineKind("kernels", tensor_folder=Path("a")).options == {"tensor_folder": Path("a")}
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("relocatable", EngineKind("relocatable")),
-        ("relocatable:cortex-m7", EngineKind("relocatable", core="cortex-m7")),
-        ("relocatable::copy", EngineKind("relocatable", mode="copy")),
-        ("relocatable:cortex-m33:xip", EngineKind("relocatable", core="cortex-m33", mode="xip")),
-    ],
-)
-def test_a_kind_of_relocatable_code(text: str, kind: EngineKind) -> None:
-    assert EngineKind.parse(text) == kind
-    assert str(kind) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("relocatable:cortex-m4:fast", "one of xip, copy, counted; not as 'fast'"),
-        ("relocatable:cortex-m4:copy:", "not as 'copy:'"),
-    ],
-)
-def test_a_mode_that_there_is_not(text: str, reason: str) -> None:
-    with pytest.raises(EngineKindError, match=reason):
-        EngineKind.parse(text)
-
-
-def test_only_relocatable_code_has_a_core() -> None:
-    with pytest.raises(EngineKindError, match="'tflite' has no core and no mode"):
-        EngineKind("tflite", core="cortex-m4")
+    kind = EngineKind("kernels", tensor_folder=Path("a"))
+    assert kind.options == {"tensor_folder": Path("a")}
+    assert replace(kind, name="kernels") == kind == EngineKind.parse("kernels::a")

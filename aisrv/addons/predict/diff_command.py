@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import click
 
+from aisrv.addons.kernels.addon import KERNELS
 from aisrv.cli.options.engine_kind import ENGINE_KIND
-from aisrv.protocol.engine_kind import KERNELS, EngineKind
+from aisrv.protocol.engine_kind import EngineKind
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.require_linux import require_linux
 from aisrv.values.extras import install_command

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from aisrv.addons.kernels.addon import KERNELS
 from aisrv.addons.kernels.backends.registry import default_backend, find_backend
 from aisrv.addons.kernels.network.errors import NetworkError
 from aisrv.addons.kernels.network.load import load_network
@@ -22,7 +23,7 @@ from aisrv.inference.interpreter import create_interpreter, describe, run_once
 from aisrv.model import Model, Operator
 from aisrv.model.dtypes import DTYPES
 from aisrv.model.reader import read_model
-from aisrv.protocol.engine_kind import KERNELS, NO_MODEL, EngineKind
+from aisrv.protocol.engine_kind import NO_MODEL, EngineKind
 from aisrv.values.extras import import_failure
 
 Tensors = Mapping[int, bytes]
@@ -133,7 +134,7 @@ _WHOLE: Final[Mapping[str, Callable[[bytes, Sequence[bytes]], Tensors]]] = {
 def run_engine(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors:
     """Run an engine once. Raises KernelError, ModelFileError. Some engines show outputs alone."""
     if kind.name == KERNELS:
-        return run_kernels(data, inputs, kind.backend or default_backend())
+        return run_kernels(data, inputs, kind.options.get("backend") or default_backend())
     if kind.name == NO_MODEL:
         raise EngineError(f"an engine of kind {NO_MODEL!r} runs no model")
     run = _WHOLE.get(kind.name)

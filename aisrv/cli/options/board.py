@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem
 from msgspec import structs
 
-from aisrv.addons.kernels.backends.registry import MOST_THREADS, NATIVE, THREADS
 from aisrv.board import (
     BOOT_MEMORIES,
     DEFAULT_SPI,
@@ -22,11 +21,13 @@ from aisrv.board import (
 from aisrv.board.catalog import BOARDS, find_board
 from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.device.engine_kinds import check_engine_kinds
-from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, EngineKind
+from aisrv.protocol.engine_kind import ENGINE_KINDS, KINDS, RANKED, EngineKind
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.values.settings.size_option import SIZE
 from flash_server.chip.part import MX25R6435F, PARTS, WIDTHS
+
+FORMS: Final = tuple(kind.form for kind in KINDS.values() if kind.form)
 
 
 def complete_board(_context: click.Context, _parameter: click.Parameter, start: str) -> list[CompletionItem]:
@@ -55,8 +56,8 @@ class BoardOptions:
         type=ENGINE_KIND,
         metavar="KIND",
         help=(
-            f"Interpreter of each engine: {', '.join(ENGINE_KINDS)}, kernels:BACKEND, or module:class. "
-            "[default: the first of tflite, litert and kernels that is installed]"
+            f"Interpreter of each engine: {', '.join((*ENGINE_KINDS, *FORMS))}, or module:class. "
+            f"[default: the first of {', '.join(RANKED[:-1])} and {RANKED[-1]} that is installed]"
         ),
     )
     fallback: EngineKind | None = option(
@@ -67,7 +68,7 @@ class BoardOptions:
     )
     kernel_threads: int | None = option(
         "--kernel-threads",
-        type=click.IntRange(1, MOST_THREADS),
+        type=click.IntRange(1, max(1, *(kind.most_threads for kind in KINDS.values()))),
         help="Threads of this host that run each engine of kind kernels, on the backend native. [default: 1]",
     )
     tiles: int | None = option("--tiles", type=click.IntRange(1, 2), help="Tiles of the node. [default: 2]")
@@ -199,11 +200,12 @@ def _engines(base: Board, tiles: int, options: BoardOptions) -> tuple[EngineSpec
 
 
 def _with_threads(kind: EngineKind, number: int, threads: int) -> EngineKind:
-    if kind.name != KERNELS or kind.backend not in (None, NATIVE):
+    variant = kind.variant.on_threads(threads)
+    if variant is None:
         raise click.UsageError(
-            f"--kernel-threads: engine {number} is of kind {str(kind)!r}; give --engine {KERNELS}"
+            f"--kernel-threads: engine {number} is of kind {str(kind)!r}; give --engine kernels"
         )
-    return replace(kind, backend=f"{NATIVE}{THREADS}{threads}")
+    return kind.with_variant(variant)
 
 
 def _flashes(base: Board, options: BoardOptions) -> tuple[FlashSpec, ...]:

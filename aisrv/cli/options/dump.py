@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from aisrv.board import Board
-from aisrv.protocol.engine_kind import KERNELS, EngineKind
+from aisrv.protocol.engine_kind import EngineKind
 
 
 def dump_tensors(boards: Sequence[Board], folder: Path) -> list[Board]:
@@ -36,6 +36,7 @@ def _place(folder: Path, device: int, engine: int, several: bool) -> Path:
 
 
 def _dumping(kind: EngineKind, number: int, folder: Path) -> EngineKind:
-    if kind.name != KERNELS:
+    writing = kind.variant.writing(folder)
+    if writing is None:
         raise click.UsageError(f"engine {number} is of kind {str(kind)!r}: only kernels can write tensors")
-    return replace(kind, tensor_folder=folder)
+    return kind.with_variant(writing)

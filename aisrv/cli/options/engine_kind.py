@@ -5,7 +5,7 @@ from typing import Final
 import click
 from click.shell_completion import CompletionItem
 
-from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, EngineKind, EngineKindError
+from aisrv.protocol.engine_kind import EngineKind, EngineKindError, find_kind, kind_names
 
 
 class EngineKindType(click.ParamType[EngineKind]):
@@ -26,13 +26,13 @@ class EngineKindType(click.ParamType[EngineKind]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete kinds, and after `kernels:` the backends that are installed."""
+        """Complete kinds, and after a kind and a colon its variants that are installed."""
         _ = ctx, param
-        names = list(ENGINE_KINDS)
-        if incomplete.startswith(f"{KERNELS}:"):
-            from aisrv.addons.kernels.backends.registry import backend_names
-
-            names = [f"{KERNELS}:{name}" for name in backend_names()]
+        kind, colon, _ = incomplete.partition(":")
+        if colon and find_kind(kind) is not None:
+            names = tuple(f"{kind}:{name}" for name in EngineKind(kind).variant.names())
+        else:
+            names = kind_names()
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 

@@ -159,7 +159,7 @@ class IsolatedInterpreter(TensorMemory):
             request = LoadRequest(
                 files.arena_bytes,
                 self._limits.invoke_seconds,
-                await prepared_sandbox(writing=self._kind.interpreter.tensor_folder is not None),
+                await prepared_sandbox(writing=self._kind.interpreter.variant.written_folder is not None),
                 files.offset,
             )
             reply = await self._load_step("loading the model", LOAD + bytes(request), files.model)

@@ -172,7 +172,7 @@ def serve(control: socket.socket, kind: EngineKind) -> None:
         prepare(interpreter)
     except Exception as error:
         reply = failure(error)
-    largest = OUTPUT_LIMIT if kind.tensor_folder is None else WRITTEN_BYTES
+    largest = OUTPUT_LIMIT if kind.variant.written_folder is None else WRITTEN_BYTES
     sys.dont_write_bytecode = True  # Python would keep a compiled module that the limit cuts off
     limit(resource.RLIMIT_FSIZE, largest)  # not before: importing may write compiled modules
     request = Request.receive(control)
@@ -210,7 +210,7 @@ class _Session:
         self._kind = kind
         self._request = request
         self._model = model
-        self._folder = kind.tensor_folder
+        self._folder = kind.variant.written_folder
         seconds = request.invoke_seconds
         self._alarm = seconds if math.isfinite(seconds) else 0.0  # 0 sets none
         self._layout = TensorLayout((), ())

@@ -7,6 +7,7 @@ function that takes no arguments and returns the backend. Modules are imported w
 import pkgutil
 from typing import TYPE_CHECKING, Final
 
+from aisrv.addons.kernels.addon import MOST_THREADS
 from aisrv.addons.kernels.errors import KernelError
 from aisrv.values.extras import import_failure
 
@@ -38,7 +39,6 @@ NATIVE: Final = "native"
 """The backend that has threads."""
 THREADS: Final = "+threads="
 """Suffix of the backend `native`, before the number of threads."""
-MOST_THREADS: Final = 64
 
 
 class BackendError(KernelError):

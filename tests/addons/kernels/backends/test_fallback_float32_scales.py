@@ -84,7 +84,7 @@ def test_the_policy_goes_with_the_other_ones(name: str) -> None:
     model, data = scale_models.fully_connected(TensorType.INT8)
     expected = outputs(model, data, "numpy+float32-scales")
     assert outputs(model, data, name + FLOAT32_SCALES + ASSUME_ALIGNED) == expected
-    assert EngineKind.parse(f"kernels:{name}{FLOAT32_SCALES}").backend == name + FLOAT32_SCALES
+    assert EngineKind.parse(f"kernels:{name}{FLOAT32_SCALES}").options["backend"] == name + FLOAT32_SCALES
 
 
 def test_kernels_are_those_of_the_backend() -> None:

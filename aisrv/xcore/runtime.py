@@ -496,10 +496,10 @@ class Parking(Waiter[T]):
             await self.park(verb, resource, timed=True)
 
     async def park_until(self, last: AwaitedEvent, source: EventSource) -> Any:  # noqa: ANN401 - an event
-        """Wait in a select for one of its events, of which `last` is sure to come."""
+        """Wait in a select for one of its events, of which `last` comes for sure, others maybe with it."""
         with trio.CancelScope(deadline=last.deadline):
             return await self.park("select", source, timed=True)
-        return last
+        return source.ready_event() or last
 
     def _leave(self) -> None:
         self.task = None

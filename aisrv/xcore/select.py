@@ -220,12 +220,12 @@ class Selection:
         return self._takes_calls and self._parking.task is not None
 
     def ready_event(self) -> Event | None:
-        """Choose an event that is there, of those whose guard holds; None where there is none."""
-        return self._choose(self._enabled())
+        """Choose an event that is there, of those that the core waits for; None where there is none."""
+        return self._choose(self._awaited)
 
     def next_clocks(self) -> Iterator[int]:
         """Clocks of runs that lie at its ends and may be later than its core, in device time."""
-        clocks = (getattr(event, "next_clock", None) for event in self._enabled())
+        clocks = (getattr(event, "next_clock", None) for event in self._awaited)
         return (clock for clock in clocks if clock is not None)
 
     def _check_tiles(self) -> None:

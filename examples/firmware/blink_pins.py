@@ -12,10 +12,10 @@ class Button:
 
 
 async def button(tile: Tile) -> None:
-    """Press the button at 100, 200 and 300 ms, for 5 ms each."""
+    """Press the button at 95, 195 and 295 ms, for 5 ms each."""
     pin, hand = tile.pin("1B"), Button()
     pin.drive(1, hand)
-    for ms in (100, 200, 300):
+    for ms in (95, 195, 295):
         await pin.until(ms * MS)
         pin.drive(0, hand)
         await pin.until((ms + 5) * MS)

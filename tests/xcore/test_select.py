@@ -319,6 +319,35 @@ async def test_an_ordered_select_puts_a_ready_end_before_a_passed_time() -> None
         assert {await select(test.b, timer.after(1), ordered=True) for _ in range(20)} == {test.b}
 
 
+class _Hand:
+    name = "hand"
+
+
+async def _taken_of_one_tick(seed: int, *, ordered: bool = False) -> str:
+    """Return which of two events was taken that come at one tick, while a core waits for both."""
+    async with open_node(seed=seed) as node:
+        tile = node.tiles[0]
+        port, timer = tile.port("1A"), tile.allocate_timer()
+        port.enable()
+        port.set_trigger_in_equal(1)
+        port.pins[0].drive(1, _Hand(), 99)  # the port samples it at the next tick
+        chosen = await select(port, timer.after(99), ordered=ordered)
+        assert node.clock.ticks() == 100
+        return "port" if chosen is port else "timer"
+
+
+@simulated
+async def test_of_a_pin_and_a_timer_of_one_tick_any_is_taken() -> None:
+    taken = Counter([await _taken_of_one_tick(seed) for seed in range(60)])
+    assert set(taken) == {"port", "timer"}
+    assert min(taken.values()) > 15
+
+
+@simulated
+async def test_an_ordered_select_takes_the_first_of_two_events_of_one_tick() -> None:
+    assert {await _taken_of_one_tick(seed, ordered=True) for seed in range(20)} == {"port"}
+
+
 @simulated
 async def test_a_periodic_case_keeps_its_times_whatever_else_happens() -> None:
     async with bench() as test:

@@ -8,17 +8,6 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --prefer-binary
 # pytest keeps what it makes of the tests as bytecode, also where Python is told to write none: 8 s of each process.
 # A process runs files in their order and steals of another's when it is done; tests/conftest.py says which come first.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist worksteal
-# What most changes break first: values, the substrate, engines, layers, devices, host tools, nodes and sources, and
-# the pages, names and places that follow from them; few other programs. Left out are Jacdac's tests, whose devices
-# announce themselves twice a second, and those of captures and arrays, which start tshark and Python.
-QUICK := $(addprefix tests/,protocol values model terminal xcore engine board phy host_tools device) \
-	$(addprefix tests/,addons/graph/nodes sensors/sources docs/generate) \
-	$(patsubst %,tests/integration/test_%.py,light_imports mirror public_docs fidelity) \
-	tests/integration/test_written_files.py::test_every_option_of_a_file_is_called \
-	tests/integration/test_time_bands.py::test_every_command_is_known \
-	--ignore=tests/addons/jacdac \
-	--ignore=tests/host_tools/test_client_arrays.py \
-	--ignore=tests/phy/usb/taps
 
 .PHONY: demo test test-web quick lint types compiled unit long seconds soak arm package wheels release bench changes docs pictures predictions reference clean
 
@@ -47,16 +36,16 @@ unit: compiled
 
 # What does not run every day, but in CI: the mark `long` says why.
 long: compiled
-	AISRV_LONG=1 $(PYTEST) --quiet -m long
+	$(PYTEST) --long --quiet -m long
 
 # The everyday tests, and then tables of where their time goes.
 seconds: compiled
 	rm -rf build/seconds
-	AISRV_SECONDS=build/seconds $(PYTEST) --quiet
+	$(PYTEST) --seconds=build/seconds --quiet
 	$(BIN)/python -m tests.support.seconds_table build/seconds
 
 quick: compiled
-	$(PYTEST) --quiet $(QUICK)
+	$(PYTEST) --quiet -m quick
 
 # The kernels' tests and the demo in an aarch64 Python under QEMU; minutes.
 arm: $(VENV)/.ready-test
@@ -64,7 +53,7 @@ arm: $(VENV)/.ready-test
 
 # The page in Chromium; `make test` leaves out tests/browser, a few minutes.
 test-web: compiled
-	AISRV_LONG=1 $(PYTEST) --quiet tests/browser tests/addons/web \
+	$(PYTEST) --long --quiet tests/browser tests/addons/web \
 		tests/integration/test_web_page.py tests/integration/test_web_page_of_a_host.py \
 		tests/integration/test_web_accessibility.py
 
@@ -80,7 +69,7 @@ release: $(VENV)/.ready-docs
 	.ci/release $(VERSION)
 
 soak: $(VENV)/.ready-test
-	AISRV_IN_FULL=1 $(PYTEST) --quiet -m in_full
+	$(PYTEST) --in-full --quiet -m in_full
 	$(BIN)/python -m tests.soak $(SOAK)
 
 bench: $(VENV)/.ready-test

@@ -14,16 +14,8 @@ from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from aisrv import digits
-from tests.support import all_timed, amounts
-
-settings.register_profile(
-    "repeatable",
-    derandomize=True,
-    deadline=None,
-    max_examples=amounts.in_ci(100, every_day=20),
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("repeatable")
+from tests.support import all_timed, amounts, quick
+from tests.support.paths import ROOT
 
 TEST_SECONDS = 60
 
@@ -65,25 +57,61 @@ def _in_trio(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     return run
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Say how much runs, and what is measured; processes of xdist have the same options."""
+    group = parser.getgroup("tests of this checkout")
+    group.addoption("--long", action="store_true", help="also what has the mark `long`, as in CI")
+    group.addoption("--in-full", action="store_true", help="all tries of the mark `in_full`; also `long`")
+    group.addoption("--device-time", action="store_true", help="have each device in device time")
+    group.addoption("--seconds", type=Path, metavar="FOLDER", help="write what each test takes there")
+
+
+def _choose_amounts(config: pytest.Config) -> None:
+    """Settle how many tries tests make, before they are imported."""
+    if config.getoption("--in-full"):
+        amounts.choose(amounts.Chosen.IN_FULL)
+    elif config.getoption("--long"):
+        amounts.choose(amounts.Chosen.LONG)
+    settings.register_profile(
+        "repeatable",
+        derandomize=True,
+        deadline=None,
+        max_examples=amounts.in_ci(100, every_day=20),
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("repeatable")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let programs take signals, and keep the garbage collector out of the thousands of tests."""
+    _choose_amounts(config)
     for number, handler in HANDLERS.items():
         if signal.getsignal(number) is signal.SIG_IGN:  # programs inherit that, but no handler
             signal.signal(number, handler)
-    if folder := os.environ.get("AISRV_SECONDS"):
+    if folder := config.getoption("--seconds"):
         from tests.support import seconds  # with msgspec, which not every interpreter has that runs tests
 
-        config.pluginmanager.register(seconds.Recorder(Path(folder)))
+        config.pluginmanager.register(seconds.Recorder(folder))
     gc.disable()
-    if all_timed.IS_ON:
+    if config.getoption("--device-time"):
         all_timed.switch_on()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For `-m quick`, import only files with such tests: all of them take longer than those tests."""
+    if config.getoption("-m") != quick.MARK or not collection_path.is_relative_to(ROOT / "tests"):
+        return None
+    return None if quick.may_have_quick(collection_path.relative_to(ROOT)) else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what does not run every day, and begin with the files that wait longest."""
-    if not amounts.LONG:
+    for item in items:
+        if quick.is_quick(item.nodeid):
+            item.add_marker(quick.MARK)
+    if not amounts.is_long():
         amounts.without_long(config, items)
-    if all_timed.IS_ON:
+    if config.getoption("--device-time"):
         all_timed.leave_out(items)
     places = {name: place for place, name in enumerate(FIRST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))

@@ -188,11 +188,11 @@ class Copy:
         path.write_text(source, encoding="utf-8")
         self._runs += 1
         os.utime(path, (self._runs, self._runs))  # what Python keeps compiled goes by the time
-        options = ["-x", "-q", "--tb=no", "--assert=plain", "-p", "no:xdist"]
+        options = ["--long", "-x", "-q", "--tb=no", "--assert=plain", "-p", "no:xdist"]
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *target.tests],
             cwd=self._folder,
-            env=os.environ | {"PYTHONPATH": str(self._folder), "AISRV_LONG": "1"},
+            env=os.environ | {"PYTHONPATH": str(self._folder)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

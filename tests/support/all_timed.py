@@ -1,10 +1,9 @@
 """The suite with the mode on: each device that a test makes in its process is in device time.
 
-`AISRV_DEVICE_TIME=1 pytest ...` does that; nothing else asks for it. Tests that measure time have
+`pytest --device-time` does that; nothing else asks for it. Tests that measure time have
 the mark `plain_time` with the reason, and are left out.
 """
 
-import os
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -14,8 +13,6 @@ import pytest
 if TYPE_CHECKING:
     from aisrv.board import Board
 
-SWITCH: Final = "AISRV_DEVICE_TIME"
-IS_ON: Final = bool(os.environ.get(SWITCH))
 MARK: Final = "plain_time"
 
 

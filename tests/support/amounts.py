@@ -1,15 +1,14 @@
 """How much runs every day, and how much in CI and with `make soak`.
 
-- A test with the mark `in_full` runs a share of its tries every day, and all of them with `make soak`,
-  which sets AISRV_IN_FULL.
+- A test with the mark `in_full` runs a share of its tries every day, and all of them with `pytest --in-full`,
+  as `make soak` does.
 - A test whose tries are `in_ci` makes a share of them every day, and all where `long` tests run.
 - A test with the mark `long` does not run every day: a cheaper one shows the same, or what it starts takes
-  many seconds, as a cluster or a virtual machine does. `make long` sets AISRV_LONG, and CI runs it on each
-  change.
+  many seconds, as a cluster or a virtual machine does. `pytest --long` runs it, as `make long` and CI do.
 - Of the many cases of a test, every day has a `share`.
 """
 
-import os
+import enum
 from collections.abc import Container, Iterable, Sequence
 from typing import Final, TypeVar
 
@@ -18,9 +17,36 @@ from _pytest.mark import ParameterSet
 
 T = TypeVar("T")
 
-IN_FULL: Final = bool(os.environ.get("AISRV_IN_FULL"))
-LONG: Final = IN_FULL or bool(os.environ.get("AISRV_LONG"))
 LONG_MARK: Final = "long"
+
+
+class Chosen(enum.IntEnum):
+    """What a run of pytest has been asked for."""
+
+    EVERY_DAY = 0
+    LONG = 1
+    IN_FULL = 2
+
+
+class _Run:
+    """The choice of this process: tests are made by it as their modules are imported."""
+
+    chosen = Chosen.EVERY_DAY
+
+
+def choose(chosen: Chosen) -> None:
+    """Take what this run of pytest has been asked for, before any test is collected."""
+    _Run.chosen = chosen
+
+
+def is_long() -> bool:
+    """Whether tests with the mark `long` run, too."""
+    return _Run.chosen >= Chosen.LONG
+
+
+def is_in_full() -> bool:
+    """Whether tests with the mark `in_full` make all of their tries."""
+    return _Run.chosen == Chosen.IN_FULL
 
 
 def without_long(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -33,17 +59,17 @@ def without_long(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def amount(full: int, *, every_day: int) -> int:
     """Return how many tries a test makes."""
-    return full if IN_FULL else every_day
+    return full if is_in_full() else every_day
 
 
 def in_ci(full: int, *, every_day: int) -> int:
     """Return how many tries a test makes that makes all of them where `long` tests run."""
-    return full if LONG else every_day
+    return full if is_long() else every_day
 
 
 def some(values: Sequence[T], *, every_day: int) -> Sequence[T]:
     """Return the values that a test runs with: every day the first ones."""
-    return values if IN_FULL else values[:every_day]
+    return values if is_in_full() else values[:every_day]
 
 
 def share(

@@ -1,4 +1,4 @@
-"""How long each test takes: with `AISRV_SECONDS=FOLDER pytest ...` each process of a run writes a file.
+"""How long each test takes: with `pytest --seconds=FOLDER` each process of a run writes a file.
 
 CPU seconds are those of the process and of the programs that it has waited for. A busy machine changes them
 little, while tests that wait show in the seconds of the clock. `seconds_table.py` prints tables.
@@ -16,7 +16,6 @@ import pytest
 
 from tests.support import ready_commands
 
-SWITCH: Final = "AISRV_SECONDS"
 COLLECTING: Final = "collecting"
 """The name of what comes before the first test: imports, and the making of all tests."""
 
@@ -61,7 +60,6 @@ class Recorder:
 
     def pytest_collection_finish(self) -> None:
         """Write what the process took so far; one that collects for others runs no tests."""
-        os.environ.pop(SWITCH, None)  # a run that a test begins is a part of the test
         self._write(COLLECTING, Seconds(now().clock - self._start.clock, now().own, now().programs))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

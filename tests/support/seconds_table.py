@@ -1,6 +1,6 @@
 """Where the time of the tests goes, by folder and by test: `python -m tests.support.seconds_table FOLDER`.
 
-The folder is that of `AISRV_SECONDS`; `make seconds` runs all tests with it.
+The folder is that of `pytest --seconds=FOLDER`; `make seconds` runs all tests with it.
 """
 
 import sys

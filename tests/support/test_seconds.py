@@ -1,6 +1,5 @@
 """What a test takes, as it is written and read."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.seconds import SWITCH, Recorder, now, read_rows
+from tests.support.seconds import Recorder, now, read_rows
 
 BUSY = "import time\nwhile time.process_time() < 0.1: pass"
 
@@ -36,10 +35,8 @@ def test_each_test_has_its_own_seconds_and_those_of_its_programs(tmp_path: Path)
     assert waits.seconds.programs < busy.seconds.programs
 
 
-def test_runs_that_tests_begin_are_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SWITCH, str(tmp_path))
+def test_what_comes_before_the_first_test_has_seconds(tmp_path: Path) -> None:
     Recorder(tmp_path).pytest_collection_finish()
-    assert SWITCH not in os.environ
     (row,) = read_rows(tmp_path)
     assert row.name == "collecting"
     assert 0 < row.seconds.own <= now().own

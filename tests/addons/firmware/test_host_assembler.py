@@ -18,7 +18,7 @@ from aisrv.addons.firmware.compiler import CompileError, Program, Unit, build
 from aisrv.addons.firmware.host_assembler import InstructionError, Rewriter
 from aisrv.addons.firmware.whole_program import TRAPPED, RunSettings, run_whole_programs
 from tests.addons.firmware.verbs.test_ports import Watch, drives
-from tests.support.amounts import IN_FULL
+from tests.support.amounts import is_in_full
 from tests.support.benches.c_programs import (
     BITS,
     CASE,
@@ -220,7 +220,7 @@ LEVELS = [(compiler, f"-O{level}") for compiler in ("gcc", "clang") for level in
 @pytest.mark.parametrize("bits", [64, 32])
 @pytest.mark.parametrize(
     ("compiler", "optimization"),
-    LEVELS if IN_FULL else [("gcc", "-O2"), pytest.param("clang", "-O1", marks=CLANG_TOO)],
+    LEVELS if is_in_full() else [("gcc", "-O2"), pytest.param("clang", "-O1", marks=CLANG_TOO)],
 )
 def test_each_instruction_of_each_width_keeps_what_lives(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str, optimization: str, bits: int
@@ -228,7 +228,7 @@ def test_each_instruction_of_each_width_keeps_what_lives(
     if bits == 32:
         need_32_bits(need_compiler(compiler))
     cases = _cases(Random(f"{compiler} {optimization}"), bits)
-    if not IN_FULL:
+    if not is_in_full():
         cases = cases[::5]
     text = [
         "#include <stdint.h>",

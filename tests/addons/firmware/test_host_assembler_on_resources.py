@@ -10,7 +10,7 @@ from aisrv.addons.firmware.compiler import Program, Unit, build
 from aisrv.addons.firmware.host_assembler import INSTRUCTIONS
 from aisrv.addons.firmware.whole_program import RunSettings, run_whole_programs
 from tests.addons.firmware.test_host_assembler import ARITHMETIC, FLOATS, INTEGERS, LEVELS, SHOW, TYPES
-from tests.support.amounts import IN_FULL
+from tests.support.amounts import is_in_full
 from tests.support.benches.c_programs import CLANG_TOO, need_compiler
 
 
@@ -191,7 +191,7 @@ def test_every_instruction_has_a_case() -> None:
 @pytest.mark.in_full
 @pytest.mark.parametrize(
     ("compiler", "optimization"),
-    LEVELS if IN_FULL else [("gcc", "-O3"), pytest.param("clang", "-O2", marks=CLANG_TOO)],
+    LEVELS if is_in_full() else [("gcc", "-O3"), pytest.param("clang", "-O2", marks=CLANG_TOO)],
 )
 def test_instructions_on_resources_keep_what_lives(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], compiler: str, optimization: str
@@ -199,7 +199,9 @@ def test_instructions_on_resources_keep_what_lives(
     random = Random(f"resources {compiler} {optimization}")
     widths = tuple(TYPES)
     cases = [
-        (case, width) for case in ON_RESOURCES for width in (widths if IN_FULL else (random.choice(widths),))
+        (case, width)
+        for case in ON_RESOURCES
+        for width in (widths if is_in_full() else (random.choice(widths),))
     ]
     text = [
         "#include <stdint.h>",

@@ -23,7 +23,7 @@ from PIL import Image
 
 from aisrv import digits
 from aisrv.cli.main import main
-from tests.support.amounts import IN_FULL, amount, in_ci, some
+from tests.support.amounts import amount, in_ci, is_in_full, some
 from tests.support.peers.dask_cluster import SLOW_ENGINE, Cluster, children_of, cluster, kill, shuffled
 from tests.support.programs import AISRV, missing, run_process
 
@@ -279,8 +279,8 @@ def test_whoever_dies_all_parts_are_there_once(
     seed: int, work: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
     chance = random.Random(seed)
-    kills = shuffled(KILLS if IN_FULL else EVERY_DAY, seed)
-    stops = ["stop"] if IN_FULL and seed % 5 == 0 else []
+    kills = shuffled(KILLS if is_in_full() else EVERY_DAY, seed)
+    stops = ["stop"] if is_in_full() and seed % 5 == 0 else []
     allowed, nanny = (0, 3, 1_000_000)[seed % 3], bool(seed % 2)
     out = f"chaos{seed}"
     with cluster(tmp_path, allowed_failures=allowed, modules=work, nanny=nanny) as found:

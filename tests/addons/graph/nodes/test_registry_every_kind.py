@@ -15,7 +15,7 @@ from aisrv.addons.graph.nodes.registry import STANDARD_NODES, Registry, can_run
 from aisrv.addons.graph.platform.manifests import SHIPPED_PLATFORM, Platform, load_platform
 from aisrv.addons.graph.run.scheduler import Interpreter
 from aisrv.addons.graph.run.state import GraphState
-from tests.support.amounts import LONG
+from tests.support.amounts import is_long
 from tests.support.models.graphs import S8, Sink, Source
 from tests.support.paths import ROOT
 
@@ -111,7 +111,7 @@ class Run:
 def test_a_graph_takes_its_inputs_to_their_end(kind: str, rates: tuple[int, int], platform: Platform) -> None:
     smallest = Run(kind, SMALLEST, rates, platform)
     expected = [bytes(sink.data) for sink in smallest.sinks]
-    for frames in FRAMES if LONG or rates == RATES[0] else [*OF_OTHER_RATES, SMALLEST]:
+    for frames in FRAMES if is_long() or rates == RATES[0] else [*OF_OTHER_RATES, SMALLEST]:
         run = smallest if frames == SMALLEST else Run(kind, frames, rates, platform)
         assert run.entry.counts.calls > 0
         assert not run.entry.failed

@@ -26,7 +26,7 @@ from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
-from tests.support.amounts import IN_FULL
+from tests.support.amounts import is_in_full
 from tests.support.benches.engines import ARENA, loaded, run_once
 from tests.support.models import networks
 from tests.support.models.relocatable import (
@@ -103,8 +103,8 @@ def test_keyword_spotting_is_within_what_is_counted() -> None:
 
 @pytest.mark.in_full
 async def test_keyword_spotting_is_counted_as_a_whole() -> None:
-    if not IN_FULL:
-        pytest.skip("it takes seven seconds: set AISRV_IN_FULL")
+    if not is_in_full():
+        pytest.skip("it takes seven seconds: pytest --in-full")
     needs_compiler()
     printed: list[str] = []
     image = fresh_image(mlperf_tiny.model_bytes("kws_ref_model"), Variant(Core.CORTEX_M4))

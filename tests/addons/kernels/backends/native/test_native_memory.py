@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from aisrv.addons.kernels.backends.native.library import COMPILED, FOLDER, SOURCES, Variant, source_crc
-from tests.support.amounts import IN_FULL, some
+from tests.support.amounts import is_in_full, some
 from tests.support.models.native import library
 from tests.support.paths import ROOT
 from tests.support.programs import missing
@@ -40,13 +40,12 @@ def run_kernels(memory: str, choice: str = "", **settings: str) -> "subprocess.C
     """Run the kernels' tests, or some of them, on buffers in a kind of memory."""
     # What this run of pytest was told is not for the other one.
     # Buffers stay until a test ends, and all are copied at each call: in full that takes hours.
-    left_out = "PYTEST_", "AISRV_IN_FULL"
-    settings |= {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    plugins = "-p", "tests.support.exact_memory", "-p", "no:cacheprovider"
+    settings |= {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    options = "--long", "-q", "-x", "-p", "tests.support.exact_memory", "-p", "no:cacheprovider"
     return subprocess.run(
         # Sanitizers write to the descriptor of standard error, and end the process.
-        [sys.executable, "-m", "pytest", "-q", "-x", "--capture=sys", *plugins, "-k", choice, *FILES],
-        env=settings | {"AISRV_TEST_MEMORY": memory, "AISRV_LONG": "1"},
+        [sys.executable, "-m", "pytest", "--capture=sys", *options, "-k", choice, *FILES],
+        env=settings | {"AISRV_TEST_MEMORY": memory},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -58,7 +57,7 @@ def run_kernels(memory: str, choice: str = "", **settings: str) -> "subprocess.C
 @pytest.mark.in_full
 @pytest.mark.parametrize("memory", some(("behind", "before"), every_day=1))
 def test_no_kernel_touches_what_lies_beside_a_buffer(memory: str) -> None:
-    done = run_kernels(memory, "" if IN_FULL else EVERY_DAY)
+    done = run_kernels(memory, "" if is_in_full() else EVERY_DAY)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
 
@@ -74,8 +73,8 @@ def test_reading_behind_a_buffer_ends_the_process() -> None:
 @pytest.fixture(scope="module")
 def sanitized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The settings of a process with a library that watches itself."""
-    if not IN_FULL:
-        pytest.skip("it takes two minutes: set AISRV_IN_FULL")
+    if not is_in_full():
+        pytest.skip("it takes two minutes: pytest --in-full")
     if shutil.which("gcc") is None:
         missing("gcc is not installed: apt install gcc")
     asked = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)

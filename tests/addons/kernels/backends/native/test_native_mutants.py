@@ -16,7 +16,7 @@ from zlib import crc32
 import pytest
 
 from aisrv.addons.kernels.backends.native.library import COMPILED, FOLDER, SOURCES, Variant
-from tests.support.amounts import IN_FULL, some
+from tests.support.amounts import is_in_full, some
 from tests.support.models.native import library
 from tests.support.paths import ROOT
 from tests.support.programs import missing
@@ -868,13 +868,12 @@ def run_tests(folder: Path, tests: str) -> "subprocess.CompletedProcess[str]":
     options = "-shared", "-fPIC", "-O1", "-pthread", f"-DAISRV_SOURCE_CRC={crc(folder)}u"
     subprocess.run([compiler, *options, *source], check=True)
     # A mutant is seen in a share of the cases, too.
-    left_out = "PYTEST_", "AISRV_IN_FULL"
-    settings = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    settings |= {"AISRV_TEST_MEMORY": "heap", "AISRV_TEST_LIBRARY": str(folder), "AISRV_LONG": "1"}
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    settings |= {"AISRV_TEST_MEMORY": "heap", "AISRV_TEST_LIBRARY": str(folder)}
     # Where CI is set, pytest says where arrays differ, element by element, which takes minutes.
     plugins = "--assert=plain", "-p", "tests.support.exact_memory", "-p", "no:cacheprovider"
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", *plugins, "-k", tests, *FILES],
+        [sys.executable, "-m", "pytest", "--long", "-q", "-x", *plugins, "-k", tests, *FILES],
         env=settings,
         cwd=ROOT,
         capture_output=True,
@@ -940,7 +939,7 @@ def test_a_mutants_text_occurs_once(mutant: Mutant) -> None:
 @LONG
 @pytest.mark.in_full
 def test_without_a_mutant_all_pass(folder: Path) -> None:
-    tests = INT16 if IN_FULL else f"{INT16} and pool"
+    tests = INT16 if is_in_full() else f"{INT16} and pool"
     assert run_tests(folder, tests).returncode == 0
 
 

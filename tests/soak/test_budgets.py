@@ -288,6 +288,51 @@ def test_sources_are_opened_within_the_budget(text: str, tmp_path: Path) -> None
     assert found.cpu < SECONDS, found
 
 
+# Stimuli.
+
+VCD_HEAD: Final = (
+    b"$timescale 10 ns $end $scope module top $end $var wire 1 ! scl $end $enddefinitions $end\n"
+)
+LARGEST_STIMULUS: Final = 8 * MIB
+
+
+def _repeated(piece: bytes, head: bytes = VCD_HEAD) -> bytes:
+    return head + piece * ((LARGEST_STIMULUS - len(head)) // len(piece))
+
+
+STIMULI: Final[dict[str, tuple[str, Callable[[], bytes], str]]] = {
+    "changes at one time": (".vcd", lambda: _repeated(b"1!\n0!\n"), "read"),
+    "changes of others": (".vcd", lambda: _repeated(b'1"\nb1 #\n'), "read"),
+    "times without changes": (".vcd", lambda: _repeated(b"#1\n"), "read"),
+    "times that repeat": (".vcd", lambda: _repeated(b"#1\n1!\n"), "at more than 1,048,576 times"),
+    "comments": (".vcd", lambda: _repeated(b"$comment a $end\n"), "read"),
+    "a comment without an end": (".vcd", lambda: _repeated(b"$comment a "), "no change of a signal"),
+    "spaces": (".vcd", lambda: _repeated(b" "), "read"),
+    "declarations": (".vcd", lambda: _repeated(b"$var wire 1 ! a $end\n", b""), "at most 1,048,576 are read"),
+    "long names": (
+        ".vcd",
+        lambda: (
+            b"$scope module " + b"a" * (MIB // 2) + b" $end " + b"$var wire 1 ! a $end " * 9999 + VCD_HEAD
+        ),
+        "the names of its signals are too long",
+    ),
+    "columns": (".csv", lambda: _repeated(b",a", b"time"), "columns, at most 1,024 are read"),
+    "lines": (".csv", lambda: _repeated(b"0,1\n", b"time,scl\n"), "more than 262,144 lines"),
+}
+
+
+@pytest.mark.parametrize("name", STIMULI)
+def test_stimuli_are_read_within_the_budget(name: str, tmp_path: Path) -> None:
+    ending, content, said = STIMULI[name]
+    path = tmp_path / f"stimulus{ending}"
+    path.write_bytes(content())
+    imports = "from aisrv.addons.pins.peripherals.stimulus import read_stimulus"
+    found = cost(path, imports, "read_stimulus(path, names=('scl',))")
+    assert re.search(said, found.said), found
+    assert found.held < HELD, found
+    assert found.cpu < (2 * SECONDS if name == "times that repeat" else SECONDS), found
+
+
 @pytest.mark.long("half a second of CPU")
 def test_a_graph_is_read_within_the_budget(tmp_path: Path) -> None:
     path = tmp_path / "graph.txt"

@@ -5,36 +5,32 @@ first line has their names: `time,scl,sda`.
 """
 
 import csv
-import itertools
-from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from fractions import Fraction
+from functools import partial
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
-from vcd.reader import TokenKind, tokenize
 
 from aisrv.addons.pins.peripherals.driver import PinDriver
+from aisrv.addons.pins.peripherals.signal_changes import LEVELS, Changes, SignalChanges, Signals
+from aisrv.addons.pins.peripherals.vcd_reader import read_vcd
 from aisrv.values.parser_errors import parser_errors
 from aisrv.values.printable import PrintableError, printable
 from aisrv.values.regular_file import read_regular
 from aisrv.xcore.clock import TICKS_PER_SECOND
-from aisrv.xcore.ports.pin import HIGH, LOW, Pin, Z
+from aisrv.xcore.ports.pin import Pin
 
 LARGEST_FILE: Final = 8 << 20
 """Bytes."""
 _LONGEST_SHOWN: Final = 100
 _LONGEST_NAMES: Final = 300
-_LEVELS: Final = {"0": LOW, "1": HIGH, "z": Z, "Z": Z, "x": Z, "X": Z}
-"""What is unknown in the file is not driven."""
-_UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15}
-
-Changes = tuple[tuple[int, int], ...]
-"""Tick and level of each change."""
+_MOST_COLUMNS: Final = 1024
+_MOST_LINES: Final = 1 << 18
+"""Of a CSV file: it takes less than a second then."""
 
 
 class StimulusError(PrintableError, ValueError):
@@ -67,44 +63,20 @@ def read_stimulus(path: Path, signal: str = "", *, names: Sequence[str] = ()) ->
     with parser_errors(f"{shown}: no {path.suffix[1:].upper()} file", StimulusError, (_Malformed,)):
         try:
             signals = reader(content)
+            found = _chosen(signals, (signal,) if signal else names)
+            if found is None and len(signals) == 1 and not signal:
+                found = next(iter(signals))
+            changes = () if found is None else signals[found]().kept()
         except _Malformed as error:
             raise StimulusError(f"{shown}: {error}") from None
-    found = _chosen(signals, (signal,) if signal else names)
-    if found is None and len(signals) == 1 and not signal:
-        found = next(iter(signals))
     if found is None:
         wanted = signal or " or ".join(names)
         known = printable(", ".join(list(signals)[:12]), _LONGEST_NAMES) or "none"
         raise StimulusError(f"{shown}: it has no signal {wanted!r}; there are {known}")
-    return Stimulus(printable(path.name), signals[found].kept())
+    return Stimulus(printable(path.name), changes)
 
 
-class _Signal:
-    """The changes of a signal as a file has them: ticks that never go back, and levels."""
-
-    def __init__(self) -> None:
-        self._ticks = array("q")
-        self._levels = bytearray()
-
-    def add(self, tick: int, level: int) -> None:
-        """Add a change; OverflowError for a tick beyond 64 bits."""
-        self._ticks.append(tick)
-        self._levels.append(level)
-
-    def kept(self) -> Changes:
-        """Return the changes without what lasts no tick, and without levels that are the same as before."""
-        return tuple(self._kept())
-
-    def _kept(self) -> Iterator[tuple[int, int]]:
-        before: int | None = None
-        following = itertools.chain(itertools.islice(self._ticks, 1, None), (None,))
-        for tick, level, after in zip(self._ticks, self._levels, following, strict=False):
-            if tick != after and level != before:
-                yield tick, level
-                before = level
-
-
-def _chosen(signals: Mapping[str, _Signal], names: Sequence[str]) -> str | None:
+def _chosen(signals: Signals, names: Sequence[str]) -> str | None:
     for name in filter(None, names):
         for signal in signals:
             if signal == name or signal.endswith(f".{name}"):
@@ -116,63 +88,50 @@ class _Malformed(Exception):
     """What is wrong with a file."""
 
 
-def _read_vcd(content: bytes) -> dict[str, _Signal]:
-    names: dict[str, list[str]] = {}
-    found: dict[str, _Signal] = {}
-    scopes: list[str] = []
-    ticks = Fraction(TICKS_PER_SECOND, 10**9)
-    tick = 0
-    for token in tokenize(BytesIO(content)):
-        if token.kind is TokenKind.TIMESCALE:
-            ticks = Fraction(token.timescale.magnitude * TICKS_PER_SECOND, _UNITS[token.timescale.unit.value])
-        elif token.kind is TokenKind.SCOPE:
-            scopes.append(token.scope.ident)
-        elif token.kind is TokenKind.UPSCOPE:
-            scopes.pop()
-        elif token.kind is TokenKind.VAR and token.var.size == 1:
-            names.setdefault(token.var.id_code, []).append(".".join((*scopes, token.var.reference)))
-            found.setdefault(token.var.id_code, _Signal())
-        elif token.kind is TokenKind.CHANGE_TIME:
-            before, tick = tick, round(token.time_change * ticks)
-            if tick < before:
-                raise ValueError("the time goes back")
-        elif token.kind is TokenKind.CHANGE_SCALAR and token.scalar_change.id_code in found:
-            found[token.scalar_change.id_code].add(tick, _LEVELS[token.scalar_change.value])
-    return {name: found[code] for code, each in names.items() for name in each}
-
-
-def _read_csv(content: bytes) -> dict[str, _Signal]:
-    rows = csv.reader(TextIOWrapper(BytesIO(content), "utf-8", newline=""), strict=True)
-    header = next(rows, [])
+def _read_csv(content: bytes) -> Signals:
+    lines = TextIOWrapper(BytesIO(content), "utf-8", newline="")
+    header = next(csv.reader(lines, strict=True), [])
     if len(header) < 2:
         raise _Malformed('the first line has the names, as "time,scl,sda"')
-    signals = [_Signal() for _ in header[1:]]
+    if len(header) > _MOST_COLUMNS:
+        raise _Malformed(f"the first line has {len(header):,} columns, at most {_MOST_COLUMNS:,} are read")
+    return {
+        name.strip(): partial(_csv_changes, content, column, len(header))
+        for column, name in enumerate(header[1:], 1)
+    }
+
+
+def _csv_changes(content: bytes, column: int, columns: int) -> SignalChanges:
+    found = SignalChanges()
+    rows = csv.reader(TextIOWrapper(BytesIO(content), "utf-8", newline=""), strict=True)
+    next(rows)
     before = 0
     for line, row in enumerate(rows, 2):
+        if line > _MOST_LINES:
+            raise _Malformed(f"more than {_MOST_LINES:,} lines; a VCD file takes more changes")
         if row:
-            tick, levels = _row(line, row, len(header))
+            if len(row) != columns:
+                raise _Malformed(f"line {line} has {len(row)} columns, the first line has {columns}")
+            tick, level = _values(line, row, column)
             if tick < before:
                 raise _Malformed(f"line {line}: the time is before that of a line above")
             before = tick
-            for signal, level in zip(signals, levels, strict=True):
-                signal.add(tick, level)
-    return {name.strip(): signal for name, signal in zip(header[1:], signals, strict=True)}
+            found.add(tick, level)
+    return found
 
 
-def _row(line: int, row: Sequence[str], columns: int) -> tuple[int, list[int]]:
-    if len(row) != columns:
-        raise _Malformed(f"line {line} has {len(row)} columns, the first line has {columns}")
+def _values(line: int, row: Sequence[str], column: int) -> tuple[int, int]:
     try:
         seconds = Decimal(row[0])
-        levels = [_LEVELS[cell.strip()] for cell in row[1:]]
+        level = LEVELS[row[column].strip()]
     except (InvalidOperation, KeyError):
         text = printable(",".join(row[:_LONGEST_SHOWN]), _LONGEST_SHOWN)
         raise _Malformed(f"line {line}: a time in seconds and levels 0, 1, x or z, not {text!r}") from None
     if not (seconds.is_finite() and 0 <= seconds < 10**9):
         raise _Malformed(f"line {line}: the time {printable(row[0], 20)} is not 0 s or later")
-    return round(seconds * TICKS_PER_SECOND), levels
+    return round(seconds * TICKS_PER_SECOND), level
 
 
-_READERS: Final[Mapping[str, Callable[[bytes], dict[str, _Signal]]]] = MappingProxyType(
-    {".vcd": _read_vcd, ".csv": _read_csv}
+_READERS: Final[Mapping[str, Callable[[bytes], Signals]]] = MappingProxyType(
+    {".vcd": read_vcd, ".csv": _read_csv}
 )

@@ -129,6 +129,9 @@ async def test_a_recording_drives_the_same_pin_again(tmp_path: Path) -> None:
             "$var wire 1 ! a $end $enddefinitions $end #90 1! #80 0!",
             "no VCD file: the time goes back",
         ),
+        ("a.vcd", "$var wire 1 ! a $end #0 1!", "no VCD file: changes before $enddefinitions $end"),
+        ("a.vcd", "$var wire 1 ! a $end", "no VCD file: it has no $enddefinitions $end"),
+        ("a.vcd", "$var wire 1 ! a $end $enddefinitions $end #1 1! !", "no change of a signal at byte 48"),
         ("a.csv", "", 'the first line has the names, as "time,scl,sda"'),
         ("a.csv", "time,a\n1", "line 2 has 1 columns, the first line has 2"),
         ("a.csv", "time,a\n1,2", "line 2: a time in seconds and levels 0, 1, x or z, not '1,2'"),
@@ -146,6 +149,43 @@ def test_a_file_that_is_no_stimulus_says_why(tmp_path: Path, name: str, content:
         read_stimulus(path, "a")
     assert str(caught.value).startswith(f"{path}: ")
     assert message in str(caught.value)
+
+
+OTHERS = ('0"', "z##", "b101 1!", "bx b1", "r1.5 0!", "s 1!", "$dumpvars", "$end", "$comment 1! $end")
+"""What changes nothing of the signal !, though it looks so."""
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(OTHERS),
+            st.sampled_from("01xXzZ").map("{}!".format),
+            st.integers(0, 9).map("+{}".format),
+        )
+    ),
+    st.sampled_from((" ", "\n", "\r\n", "\t ")),
+)
+def test_changes_of_a_signal_are_found_among_all_else(
+    tmp_path_factory: pytest.TempPathFactory, items: list[str], between: str
+) -> None:
+    tick, texts, last = 0, [], {0: -1}
+    for item in items:
+        if item.startswith("+"):
+            tick += int(item[1:])
+            texts.append(f"#{tick}")
+            continue
+        texts.append(item)
+        if item.endswith("!") and len(item) == 2:
+            last[tick] = {"0": 0, "1": 1}.get(item[0], Z)
+    expected, before = [], -1
+    for each, level in last.items():
+        if level not in (-1, before):
+            expected.append((each, level))
+            before = level
+    path = tmp_path_factory.getbasetemp() / "found.vcd"
+    head = "$timescale 10 ns $end $var wire 1 ! a $end $enddefinitions $end"
+    path.write_text(between.join((head, *texts)), newline="")
+    assert read_stimulus(path).changes == tuple(expected)
 
 
 @given(content=st.binary(max_size=80), cut=st.integers(0, len(VCD)))

@@ -25,6 +25,8 @@ from PIL import Image
 from aisrv.addons.evaluate.data.opening import open_data
 from aisrv.addons.evaluate.errors import DataError
 from aisrv.values.untrusted_picture import LARGEST_PIXELS
+from phy.usb.taps.capture_reader import LARGEST_CAPTURE, MOST_BLOCKS
+from phy.usb.taps.usbmon import EventType, UsbmonHeader
 
 MIB: Final = 1 << 20
 HELD: Final = 256
@@ -331,6 +333,46 @@ def test_stimuli_are_read_within_the_budget(name: str, tmp_path: Path) -> None:
     assert re.search(said, found.said), found
     assert found.held < HELD, found
     assert found.cpu < (2 * SECONDS if name == "times that repeat" else SECONDS), found
+
+
+# Captures.
+
+
+def event(data: bytes) -> bytes:
+    """Return a packet of a pcap file, in which the host sends data."""
+    header = UsbmonHeader(1, EventType.SUBMIT, 3, 1, 4, 1, b"-", b"\0", 0, 0, 0, len(data), len(data), b"", 0)
+    packet = bytes(header) + data
+    return struct.pack("<8xII", len(packet), len(packet)) + packet
+
+
+def sparse_packet(path: Path) -> None:
+    with path.open("wb") as file:
+        file.write(PCAP_HEAD + struct.pack("<8xII", 900 * MIB, 900 * MIB))
+        file.truncate(LARGEST_CAPTURE)
+
+
+PCAP_HEAD: Final = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 16, 220)
+CAPTURES: Final[dict[str, tuple[Callable[[Path], object], str]]] = {
+    "many packets": (
+        lambda path: path.write_bytes(PCAP_HEAD + event(b"") * (MOST_BLOCKS + 1)),
+        "more than 262,144 packets",
+    ),
+    "large packets": (lambda path: path.write_bytes(PCAP_HEAD + event(bytes(16 * MIB)) * 20), "read"),
+    "a packet that is too large": (sparse_packet, "has 943,718,400 bytes, at most 33,554,432 are read"),
+}
+
+
+@pytest.mark.long("large files")
+@pytest.mark.parametrize("name", CAPTURES)
+def test_captures_are_read_within_the_budget(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    write, said = CAPTURES[name]
+    write(path)
+    imports = "from phy.usb.taps.capture_reader import read_capture"
+    found = cost(path, imports, "read_capture(path.open('rb'))")
+    assert re.search(said, found.said), found
+    assert found.held < HELD, found
+    assert found.cpu < (2 * SECONDS if name == "many packets" else SECONDS), found
 
 
 @pytest.mark.long("half a second of CPU")

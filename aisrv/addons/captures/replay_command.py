@@ -16,11 +16,11 @@ from aisrv.cli.options.board import complete_board
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.require_linux import require_linux
-from aisrv.values.regular_file import read_regular
+from aisrv.values.regular_file import opened_regular
 from host_tools.errors import HostError
 from host_tools.transports.schemes import open_transport
 from host_tools.transports.transport import RequestTransport
-from phy.usb.taps.capture_reader import Capture, CaptureError, read_capture
+from phy.usb.taps.capture_reader import LARGEST_CAPTURE, Capture, CaptureError, read_capture
 
 DIFFERENT: Final = 1
 CUT: Final = 3
@@ -101,7 +101,8 @@ def replay_command(
     """
     address = _address(device, board)
     try:
-        recorded = read_capture(read_regular(capture))
+        with opened_regular(capture, LARGEST_CAPTURE) as file:
+            recorded = read_capture(file)
         found = devices_of(recorded.events)
         chosen = of or next(iter(found), None)
         if chosen not in found:

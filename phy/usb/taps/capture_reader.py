@@ -6,9 +6,12 @@ Development/LibpcapFileFormat; Documentation/usb/usbmon.rst of the Linux kernel.
 
 import itertools
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from io import SEEK_END, BytesIO
+from typing import BinaryIO, Final
+
+from msgspec import Struct
 
 from aisrv.values.printable import PrintableError
 from phy.usb.taps.pcapng import ENHANCED_PACKET, INTERFACE_DESCRIPTION, SECTION_HEADER
@@ -28,17 +31,25 @@ _PCAP_MAGICS: Final = {
 }
 """Byte order by the magic of files with microseconds and nanoseconds; packets bring usbmon's own time."""
 
-
-MOST_BLOCKS: Final = 1 << 20
+LARGEST_CAPTURE: Final = 1 << 30
+"""Bytes of a file."""
+MOST_BLOCKS: Final = 1 << 18
 """Limit of blocks of one file: an empty one is 12 bytes there, and much more once read."""
+LARGEST_PACKET: Final = 32 << 20
+"""Bytes of a packet; a transfer that can be played has at most half as many."""
+
+_EVENTS: Final = {each.value: each for each in EventType}
+_TRANSFERS: Final = {each.value: each for each in TransferType}
+
+Packets = Generator[tuple[int, bytes], None, int]
+"""Link type and bytes of each packet; returns where the last one ends."""
 
 
 class CaptureError(PrintableError):
     """A file that is not a capture of USB, or that is damaged; the text says where."""
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedEvent:
+class CapturedEvent(Struct, frozen=True):
     """An event with the number of its packet, from 1, as Wireshark counts."""
 
     number: int
@@ -57,19 +68,35 @@ class Capture:
         return iter(self.events)
 
 
-def read_capture(data: bytes) -> Capture:
-    """Read a capture. Raises CaptureError for a file that is none of USB.
+def read_capture(data: bytes | BinaryIO) -> Capture:
+    """Read a capture, its bytes or a file of them. Raises CaptureError for one that is none of USB, OSError.
 
     A file that ends within a packet, as that of a process that was killed, gives the packets before it.
     """
-    packets: list[tuple[int, bytes]] = []
-    if data[:4] == struct.pack("<I", SECTION_HEADER):
-        end = _pcapng(data, packets)
-    elif data[:4] in _PCAP_MAGICS:
-        end = _pcap(data, packets)
+    file = BytesIO(data) if isinstance(data, bytes) else data
+    size = file.seek(0, SEEK_END)
+    file.seek(0)
+    magic = file.read(4)
+    if magic == struct.pack("<I", SECTION_HEADER):
+        packets = _pcapng(file, size)
+    elif magic in _PCAP_MAGICS:
+        packets = _pcap(file, size, _PCAP_MAGICS[magic])
     else:
         raise CaptureError("neither a pcapng nor a pcap file")
-    return Capture(tuple(_events(packets)), end if end < len(data) else None)
+    counted = _Ended(packets)
+    events = tuple(_events(counted))
+    return Capture(events, counted.end if counted.end < size else None)
+
+
+class _Ended:
+    """Packets, of which one knows at the end where the last one ended."""
+
+    def __init__(self, packets: Packets) -> None:
+        self._packets = packets
+        self.end = 0
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        self.end = yield from self._packets
 
 
 def _events(packets: Iterable[tuple[int, bytes]]) -> Iterator[CapturedEvent]:
@@ -96,10 +123,13 @@ def _events(packets: Iterable[tuple[int, bytes]]) -> Iterator[CapturedEvent]:
 
 def _event(number: int, header: bytes, data: bytes) -> UsbmonEvent:
     fields = UsbmonHeader.from_bytes(header)
-    try:
-        event, transfer = EventType(fields.event), TransferType(fields.transfer)
-    except ValueError as error:
-        raise CaptureError(f"packet {number}: {error}, which usbmon does not know") from None
+    event, transfer = _EVENTS.get(fields.event), _TRANSFERS.get(fields.transfer)
+    if event is None:
+        raise CaptureError(f"packet {number} has an event of type {fields.event}, which usbmon does not know")
+    if transfer is None:
+        raise CaptureError(
+            f"packet {number} is of transfer type {fields.transfer}, which usbmon does not know"
+        )
     return UsbmonEvent(
         urb=fields.urb,
         event=event,
@@ -116,56 +146,66 @@ def _event(number: int, header: bytes, data: bytes) -> UsbmonEvent:
     )
 
 
-def _pcap(data: bytes, packets: list[tuple[int, bytes]]) -> int:
-    """Append link type and bytes of each packet; return where the last one ends."""
-    order = _PCAP_MAGICS[data[:4]]
-    if len(data) < 24:
-        raise CaptureError(f"a pcap file of {len(data)} bytes is shorter than its header")
-    (link_type,) = struct.unpack_from(f"{order}I", data, 20)
-    place = 24
-    while place + 16 <= len(data):
-        _check_number(len(packets) + 1)
-        (size,) = struct.unpack_from(f"{order}8xI", data, place)
-        if place + 16 + size > len(data):
+def _pcap(file: BinaryIO, total: int, order: str) -> Packets:
+    header = file.read(20)
+    if len(header) < 20:
+        raise CaptureError(f"a pcap file of {total} bytes is shorter than its header")
+    (link_type,) = struct.unpack_from(f"{order}I", header, 16)
+    place, head = 24, struct.Struct(f"{order}8xI4x")
+    for number in itertools.count(1):
+        if place + head.size > total:
             break
-        place += 16
-        packets.append((link_type & 0xFFFF, data[place : place + size]))
-        place += size
+        _check_number(number)
+        (size,) = head.unpack(file.read(head.size))
+        if place + head.size + size > total:
+            break
+        _check_size(place, size)
+        yield link_type & 0xFFFF, file.read(size)
+        place += head.size + size
     return place
 
 
-def _pcapng(data: bytes, packets: list[tuple[int, bytes]]) -> int:
-    """Append link type and bytes of each packet; return where the last block ends."""
+def _pcapng(file: BinaryIO, total: int) -> Packets:
     order, place = "<", 0
     link_types: list[int] = []
     for number in itertools.count(1):
-        if place + 12 > len(data):
+        if place + 12 > total:
             break
         _check_number(number)
-        (kind,) = struct.unpack_from(f"{order}I", data, place)
+        file.seek(place)
+        head = file.read(12)
+        (kind,) = struct.unpack_from(f"{order}I", head)
         if kind == SECTION_HEADER:  # the same in both byte orders
             link_types = []
-            found = _BYTE_ORDERS.get(data[place + 8 : place + 12])
+            found = _BYTE_ORDERS.get(head[8:])
             if found is None:
                 raise CaptureError(f"the section at byte {place} has no byte order mark")
             order = found
-        (size,) = struct.unpack_from(f"{order}I", data, place + 4)
+        (size,) = struct.unpack_from(f"{order}I", head, 4)
         if size < 12 or size % 4:
             raise CaptureError(f"the block at byte {place} cannot have {size} bytes")
-        if place + size > len(data):
+        if place + size > total:
             break
-        body = data[place + 8 : place + size - 4]
-        if kind == INTERFACE_DESCRIPTION and len(body) >= 2:
-            link_types += struct.unpack_from(f"{order}H", body)
-        elif kind == ENHANCED_PACKET and len(body) >= 20:
+        if kind == INTERFACE_DESCRIPTION and size >= 14:
+            link_types += struct.unpack_from(f"{order}H", head, 8)
+        elif kind == ENHANCED_PACKET and size >= 32:
+            _check_size(place, size)
+            body = head[8:] + file.read(size - 16)
             interface, captured = struct.unpack_from(f"{order}I8xI", body)
             if interface >= len(link_types):
                 raise CaptureError(f"the block at byte {place} is of an unknown interface {interface}")
-            packets.append((link_types[interface], body[20 : 20 + captured]))
+            yield link_types[interface], body[20 : 20 + captured]
         place += size
     return place
+
+
+def _check_size(place: int, size: int) -> None:
+    if size > LARGEST_PACKET:
+        raise CaptureError(
+            f"the packet at byte {place} has {size:,} bytes, at most {LARGEST_PACKET:,} are read"
+        )
 
 
 def _check_number(number: int) -> None:
     if number > MOST_BLOCKS:
-        raise CaptureError(f"more than {MOST_BLOCKS:,} packets; split it, as `editcap -c 1000000` does")
+        raise CaptureError(f"more than {MOST_BLOCKS:,} packets; split it, as `editcap -c 250000` does")

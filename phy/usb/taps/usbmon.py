@@ -5,8 +5,9 @@ and a SETUP packet, from drivers/usb/mon/mon_bin.c.
 """
 
 import enum
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
+
+from msgspec import Struct
 
 from aisrv.values.packet import I32, I64, U8, U16, U32, U64, Packet, Pad4, Pad8, Wire
 
@@ -65,8 +66,7 @@ class UsbmonHeader(Packet, byte_order="<", name="a usbmon header"):
 HEADER_SIZE: Final = UsbmonHeader.SIZE
 
 
-@dataclass(frozen=True, slots=True)
-class UsbmonEvent:
+class UsbmonEvent(Struct, frozen=True):
     """One event of one request (URB)."""
 
     urb: int

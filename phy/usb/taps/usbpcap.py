@@ -7,8 +7,9 @@ record how much room a host gave an IN request: its events have the length ROOM_
 """
 
 import enum
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from aisrv.protocol.usb_descriptors import DIRECTION_IN
 from aisrv.protocol.usbip import UrbStatus

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from aisrv.addons.captures.replay.transfers import MAX_IN_FLIGHT, devices_of, transfers_of
 from phy.usb.taps.capture_reader import CapturedEvent, CaptureError, read_capture

@@ -31,6 +31,7 @@ from aisrv.listeners.start_listening import start_listening
 from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand
 from aisrv.terminal.require_linux import require_linux
+from aisrv.values.heeded_signals import heeded
 
 FIRST_DEVID: Final = 0x10001
 """Bus 1, address 1, as USB/IP numbers devices; the kernel gives the number back with each request."""
@@ -84,7 +85,7 @@ async def run_attached(
 ) -> int:
     """Keep devices plugged in until SIGINT, SIGTERM, or the kernel's detach; return the exit code."""
     code = 0
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with trio.open_signal_receiver(*heeded(signal.SIGINT, signal.SIGTERM)) as signals:
         async with (
             attach_devices(devices, vhci, spidev=spidev, web=web) as plugged,
             trio.open_nursery() as ends,

@@ -33,6 +33,7 @@ from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
 from aisrv.terminal.require_linux import require_linux
 from aisrv.values.addons import offer
+from aisrv.values.heeded_signals import heeded
 
 _PIECE: Final = 4096
 
@@ -95,7 +96,7 @@ async def run_until_signal(
     The ready line goes to standard output, the hint then to standard error. Returns the exit code.
     """
     code = 0
-    with ExitStack() as pauses, trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with ExitStack() as pauses, trio.open_signal_receiver(*heeded(signal.SIGINT, signal.SIGTERM)) as signals:
         async with serve_devices(devices, listening) as service, trio.open_nursery() as ends:
             pauses.enter_context(short_pauses())
             print(f"aisrv: ready at {service}", flush=True)

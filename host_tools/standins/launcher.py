@@ -20,6 +20,7 @@ from typing import Final
 
 import trio
 
+from aisrv.values.heeded_signals import heeded
 from host_tools.transports.server_address import check_address
 
 _logger = logging.getLogger(__name__)
@@ -93,10 +94,9 @@ def _start(argv: Sequence[str], environment: Mapping[str, str]) -> "subprocess.P
     return subprocess.Popen(list(argv), env=environment, preexec_fn=_end_with(os.getpid()))
 
 
-def _passed_on() -> list[int]:
-    """Return the signals that the program gets, too: SIGHUP not under nohup, which the program inherits."""
-    is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return [signal.SIGINT, signal.SIGTERM, *([] if is_nohup else [signal.SIGHUP])]
+def _passed_on() -> tuple[signal.Signals, ...]:
+    """Return the signals that the program gets, too: without those that were ignored, as it inherits."""
+    return heeded(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _end_with(parent: int) -> Callable[[], None] | None:

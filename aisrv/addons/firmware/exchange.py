@@ -69,7 +69,7 @@ class Exchange:
             return ()
         try:
             self._process.give([result(core | ASK_WHERE, 0, 0)])
-            places = [Place.from_bytes(request.data) for request in read_requests(self._process.take())]
+            places = [Place.from_bytes(request.data) for request in read_requests(self._process.take_soon())]
             return places[0].frames if places else ()
         except (ProgramEnded, RecordError):
             return ()
@@ -85,14 +85,17 @@ class Exchange:
             self._run_blocking()
             return
         try:
-            self._give_results()
-            if not self._process.has_answered():
-                if self._pass is None:
-                    self._pass = trio.Event()
-                try:
+            if self._pass is None:
+                self._pass = trio.Event()
+            try:
+                if self._process.is_running:  # it has just been started
                     await self._process.answered()
-                finally:
-                    self._pass_ends()
+                    self._process.take()
+                self._give_results()
+                if not self._process.has_answered():
+                    await self._process.answered()
+            finally:
+                self._pass_ends()
             self._take(read_requests(self._process.take()))
         except (ProgramEnded, RecordError) as error:
             self._lose(error)

@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import struct
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -48,6 +49,8 @@ logger = logging.getLogger(__name__)
 
 _TURN_SECONDS: Final = 0.004
 """How long a live device waits for a tile before it lets its other tasks run."""
+_ANSWER_SECONDS: Final = 1.0
+"""How long a program may take to say where a core is."""
 _HEAD: Final = struct.Struct("<III")
 """The version, and how many bytes of requests and of results there are."""
 
@@ -172,6 +175,9 @@ class TileProcess:
         self._poll.register(self._from, select.POLLIN)
         self.is_running = True
         """Whether it runs now: from its start it does."""
+        self._has_said = False
+        """Whether it has said that its requests are there, or that it is gone."""
+        self._is_gone = False
         self.is_interrupted = False
         """Whether it was ended as the simulator was interrupted while it ran."""
         self.on_busy: Callable[[BusyReport], None] = lambda _report: None
@@ -207,12 +213,15 @@ class TileProcess:
 
     def has_answered(self) -> bool:
         """Say whether its requests are there, after waiting as long as a turn of a live device may take."""
-        return bool(self._poll.poll(_TURN_SECONDS * 1000))
+        self._hear(_TURN_SECONDS)
+        return self._has_said
 
     async def answered(self) -> None:
         """Wait for its requests, however long it runs; a wait that is cancelled ends it."""
         try:
-            await trio.lowlevel.wait_readable(self._from)
+            while not self._has_said:
+                await trio.lowlevel.wait_readable(self._from)
+                self._hear(0)
         except trio.Cancelled:
             self.kill()
             raise
@@ -220,20 +229,38 @@ class TileProcess:
     def take(self) -> memoryview:
         """Wait until it can't go on, and return its requests.
 
-        Blocks: no time passes while C runs. Raises ProgramEnded, RecordError.
+        Blocks where it has not answered: no time passes while C runs. Raises ProgramEnded, RecordError.
         """
-        while (said := self._read()) in (SAYS_BUSY, SAYS_EXIT):
-            if said == SAYS_EXIT:
-                self._announced = _CODE.unpack_from(self._view, EXIT_CODE)[0]
-            else:
-                self.on_busy(BusyReport.from_memory(self._view))
-        if said != SAYS_REQUESTS:
+        while not self._has_said:
+            self._hear(None)
+        if self._is_gone:
             raise self._ended()
-        self.is_running = False
+        self._has_said = self.is_running = False
         size: int = _HEAD.unpack_from(self._memory)[1]
         if size > HALF_BYTES:
             raise RecordError(f"{size} bytes of requests are more than {HALF_BYTES}")
         return self._view[REQUESTS : REQUESTS + size]
+
+    def take_soon(self) -> memoryview:
+        """Do as `take` where the answer takes no time; a program that gives none is ended."""
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while not self._has_said and (left := deadline - time.monotonic()) > 0:
+            self._hear(left)
+        if not self._has_said:
+            self.kill()
+        return self.take()
+
+    def _hear(self, seconds: float | None) -> None:
+        """Wait as long for something that the program says, and note it: one thing, as it may say many."""
+        if seconds is not None and not self._poll.poll(seconds * 1000):
+            return
+        said = self._read()
+        if said == SAYS_EXIT:
+            self._announced = _CODE.unpack_from(self._view, EXIT_CODE)[0]
+        elif said == SAYS_BUSY:
+            self.on_busy(BusyReport.from_memory(self._view))
+        else:
+            self._has_said, self._is_gone = True, said != SAYS_REQUESTS
 
     def _read(self) -> int | None:
         """Read a byte of the program; None when it is gone. An interrupt, as of Ctrl-C, ends it."""

@@ -5,9 +5,11 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
 import pytest
+import trio
 
 from aisrv.addons.firmware.tile_process import ProcessSettings
 from aisrv.addons.firmware.whole_program import TRAPPED, RunSettings
+from aisrv.xcore.node import Node
 from tests.addons.firmware.pyxsim.test_plugin import passed
 from tests.support.benches.c_programs import CASE, need_compiler, one_of, run_c
 from tests.support.programs import AISRV, run_process
@@ -229,3 +231,35 @@ def test_checkers_fail_where_their_program_is_lost(tmp_path: Path, end: str, out
         int main(void) {{ (void)busy; {end}; return 0; }}
     """
     assert passed(tmp_path, text, CHECK) == outcome
+
+
+HOLDS = {
+    "a byte that says it is busy, and no more": "int main(void) { say(2); for (;;) pause(); }",
+    "a byte that says it is to end, and no more": "int main(void) { say(3); for (;;) pause(); }",
+    "busy without an end": "int main(void) { for (;;) say(2); }",
+    "no main": "__attribute__((constructor)) static void first(void) { for (;;) pause(); } int main(void) {}",
+}
+SAYS = """
+    #include <fcntl.h>
+    #include <sys/stat.h>
+    #include <unistd.h>
+    static void say(char byte) {
+        struct stat kind;
+        for (int each = 3; each < 64; each++)
+            if (!fstat(each, &kind) && S_ISFIFO(kind.st_mode) && (fcntl(each, F_GETFL) & 3) == O_WRONLY)
+                write(each, &byte, 1);
+    }
+"""
+
+
+async def stops(node: Node, *, task_status: trio.TaskStatus[None]) -> None:
+    """Stop the chip after a while, as a device's user does."""
+    task_status.started()
+    await trio.sleep(0.2)
+    node.stop()
+
+
+@pytest.mark.parametrize("how", HOLDS)
+def test_a_program_does_not_hold_a_live_device(tmp_path: Path, how: str) -> None:
+    """What runs beside it goes on: here a task that stops the chip. One that is held is held for ever."""
+    run_c(tmp_path, SAYS + HOLDS[how], RunSettings(is_live=True), outside=[stops], options=GNU)

@@ -31,6 +31,7 @@ from aisrv.addons.evaluate.folder.plan import plan_hash, read_plan
 from aisrv.addons.evaluate.request import Loaded, Request
 from aisrv.addons.evaluate.running.answers import Answers
 from aisrv.listeners.failures import first_cause
+from aisrv.values.heeded_signals import heeded
 from aisrv.values.printable import printable
 
 AHEAD: Final = 1000
@@ -112,7 +113,9 @@ class ClusterRun:
 
         # Of Dask's own tasks, which end with the connection: nobody waits for them.
         loop.set_exception_handler(lambda _loop, context: _log.debug("%s", context))
-        loop.add_signal_handler(signal.SIGINT, interrupt)
+        numbers = heeded(signal.SIGINT)
+        for number in numbers:
+            loop.add_signal_handler(number, interrupt)
         try:
             await self._connected()
             self._missing()  # what was begun at Ctrl-C is there by now, too
@@ -120,7 +123,8 @@ class ClusterRun:
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
         finally:
-            loop.remove_signal_handler(signal.SIGINT)
+            for number in numbers:
+                loop.remove_signal_handler(number)
 
     async def _connected(self) -> None:
         """Run on one scheduler after another until all is done."""

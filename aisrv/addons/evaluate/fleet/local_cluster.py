@@ -12,6 +12,7 @@ from distributed import LocalCluster, Security
 
 from aisrv.addons.evaluate.certificate import certificate_folder, certificate_path
 from aisrv.addons.evaluate.cluster import ClusterError
+from aisrv.values.heeded_signals import heeded
 from aisrv.values.whole_file import write_whole
 
 LOOPBACK: Final = "127.0.0.1"
@@ -47,7 +48,7 @@ async def serve_cluster(
         if not ended.done():
             ended.set_result(number)
 
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in heeded(signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, end, each)
     has_dashboard = find_spec("bokeh") is not None
     security = Security.temporary()

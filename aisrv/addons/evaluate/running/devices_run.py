@@ -16,6 +16,7 @@ from aisrv.addons.evaluate.errors import EvaluateError
 from aisrv.addons.evaluate.inputs.preparation import Preparation
 from aisrv.addons.evaluate.running.answers import Answers
 from aisrv.addons.evaluate.running.device_run import BATCH, open_server, run_on_device
+from aisrv.values.heeded_signals import heeded
 
 
 class DevicesRun:
@@ -69,7 +70,9 @@ class DevicesRun:
             raise self._error
 
     async def _watch_interrupts(self, scope: trio.CancelScope) -> None:
-        with trio.open_signal_receiver(signal.SIGINT) as signals:
+        if not (numbers := heeded(signal.SIGINT)):
+            return
+        with trio.open_signal_receiver(*numbers) as signals:
             async for _ in signals:
                 if self.was_stopped:
                     self.was_killed = True

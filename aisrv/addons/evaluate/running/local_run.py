@@ -27,6 +27,7 @@ from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.process.batches import BatchRunner, RowMemory
 from aisrv.inference.process.isolation import Limits
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.values.heeded_signals import heeded
 
 BATCH_SECONDS: Final = 0.01
 """Work of a batch: with batches of 5 ms the smallest models take 5 % more processor time."""
@@ -179,7 +180,9 @@ class LocalRun:
 
     async def _watch_interrupts(self, scope: trio.CancelScope) -> None:
         """End with the batches in flight at the first Ctrl-C, and at once at the second."""
-        with trio.open_signal_receiver(signal.SIGINT) as signals:
+        if not (numbers := heeded(signal.SIGINT)):
+            return
+        with trio.open_signal_receiver(*numbers) as signals:
             async for _ in signals:
                 if self._stopping:
                     self._cancelled = True

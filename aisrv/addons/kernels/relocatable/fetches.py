@@ -10,6 +10,7 @@ from aisrv.addons.kernels.relocatable.memory import FLASH_BASE
 from aisrv.addons.kernels.relocatable.runtime import Handle, LoadMode, Runtime
 from aisrv.model.relocatable.container import PAGE, Image
 from aisrv.model.relocatable.errors import ErrorCode, ErrorType, RuntimeFailure
+from aisrv.values.heeded_signals import heeded
 from flash_server.client.cache import XCORE_AI_CACHE, CacheCounters, CacheGeometry, LineCache
 
 
@@ -65,7 +66,7 @@ def fetch_counters(
 @contextmanager
 def _interruptible(machine: Machine) -> Iterator[None]:
     """Have Ctrl-C stop the code: raised in one of its hooks, a KeyboardInterrupt would get lost."""
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or not heeded(signal.SIGINT):
         yield
         return
     before = signal.signal(signal.SIGINT, lambda _number, _frame: machine.stop(KeyboardInterrupt()))

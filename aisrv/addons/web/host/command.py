@@ -9,6 +9,7 @@ import click
 from aisrv.addons.web.address import PORT, PageAddress, page_token
 from aisrv.terminal.command_group import INTERRUPTED, examples
 from aisrv.terminal.file_types import FILE
+from aisrv.values.heeded_signals import heeded
 from host_tools.commands.settings import DEFAULT_DEVICE, HostSettings, pass_settings
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ async def _serve(
     from aisrv.addons.web.host.serving import serve_page
 
     code = 0
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with trio.open_signal_receiver(*heeded(signal.SIGINT, signal.SIGTERM)) as signals:
         async with trio.open_nursery() as nursery:
             name = settings.device or DEFAULT_DEVICE
             say(await serve_page(nursery, server, settings.engine, name, place, token))

@@ -223,6 +223,74 @@ def test_more_memory_is_given_where_it_is_asked_for(tmp_path: Path) -> None:
     assert len(open_data(str(tmp_path / "t.npz"), largest=64 * MIB)[0]) == MIB
 
 
+# Parts of runs.
+
+PART_ROWS: Final = 1000
+
+
+def part(reasons: "pa.Array", outputs: "pa.Array | None" = None) -> "pa.Table":
+    """Return a part of examples of an output of two numbers."""
+    numbers = np.zeros(2 * PART_ROWS, np.int8)
+    zeros = pa.array(np.zeros(PART_ROWS, np.int32))
+    return pa.table(
+        {
+            "index": pa.array(np.arange(PART_ROWS)),
+            "label": zeros,
+            "predicted": zeros,
+            "failed": reasons,
+            "output0": outputs or pa.FixedSizeListArray.from_arrays(pa.array(numbers), 2),
+        }
+    )
+
+
+def one_reason() -> "pa.Table":
+    return part(pa.array(["a" * 400_000] * PART_ROWS))
+
+
+def long_reasons() -> "pa.Table":
+    return part(pa.array(["a" * 30 * MIB] * 8 + [None] * (PART_ROWS - 8)))
+
+
+def many_outputs() -> "pa.Table":
+    values = pa.array(np.zeros(100_000_000, np.int8))
+    ends = pa.array([0] + [100_000_000] * PART_ROWS, pa.int32())
+    return part(pa.nulls(PART_ROWS, pa.string()), pa.ListArray.from_arrays(ends, values))
+
+
+PARTS: Final[dict[str, tuple[Callable[[], "pa.Table"], dict[str, Any], str]]] = {
+    "a reason of all": (one_reason, {}, "its classes are not those"),
+    "long reasons": (long_reasons, {"use_dictionary": False}, "its pages take"),
+    "outputs of others": (many_outputs, {}, "output0.list.element has [0-9,]+ values of 1,000 examples"),
+    "reasons by what differs": (
+        lambda: part(pa.array(["a" * 200] * PART_ROWS)),
+        {"use_dictionary": False, "column_encoding": {"failed": "DELTA_BYTE_ARRAY"}},
+        "its values are encoded by what differs",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "a reason of all" else pytest.mark.long("large files"))
+        for name in PARTS
+    ],
+)
+def test_parts_of_runs_are_read_within_the_budget(name: str, tmp_path: Path) -> None:
+    make, options, said = PARTS[name]
+    path = tmp_path / "part.parquet"
+    pq.write_table(make(), path, compression="zstd", **options)
+    imports = (
+        "import pyarrow.parquet; from aisrv.addons.evaluate.folder.part_format import PartFormat\n"
+        "from host_tools.tensors.tensor_spec import TensorSpec"
+    )
+    form = "PartFormat((TensorSpec((1, 2), 'int8', 1.0, 0),), 'classes', False)"
+    found = cost(path, imports, f"{form}.from_bytes(path.read_bytes(), 0, {PART_ROWS})")
+    assert re.search(said, found.said), found
+    assert found.held < HELD, found
+    assert found.cpu < SECONDS, found
+
+
 # Pictures.
 
 WIDE: Final = 6000

@@ -8,22 +8,15 @@ whatever the values are.
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from aisrv.addons.evaluate.data.allowance import FILE_BYTES, LARGEST_DATA, Allowance
 from aisrv.addons.evaluate.data.content import mapped, opened_data
 from aisrv.addons.evaluate.data.data_set import DataSet
 from aisrv.addons.evaluate.data.files import COLUMNS, check_columns, named_in
 from aisrv.addons.evaluate.data.listing import Listing
-from aisrv.addons.evaluate.data.parquet_layout import (
-    BY_DICTIONARY,
-    DELTAS,
-    DICTIONARY,
-    Column,
-    Layout,
-    pages,
-    read_layout,
-)
+from aisrv.addons.evaluate.data.parquet_costs import Cost, costs_of
+from aisrv.addons.evaluate.data.parquet_layout import read_layout
 from aisrv.addons.evaluate.data.urls import Url
 from aisrv.addons.evaluate.errors import DataError, ExtraError
 from aisrv.values.extras import import_failure
@@ -34,10 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-MOST_PAGES: Final = 20_000
-"""Pages of the columns that are read; their headers are looked through first, in some microseconds each."""
-LARGEST_HELD: Final = 224 << 20
-"""Bytes of the pages of all columns that are unpacked at a time."""
 LARGEST_BATCH: Final = 16 << 20
 """Bytes of the rows that are read at once, or those of one row."""
 MOST_ROWS: Final = 65536
@@ -74,7 +63,7 @@ def read_parquet(path: Path | Url, columns: Mapping[str, str], largest: int = LA
         check_columns(path, schema.names, (source, names["label"]))
         is_image = source == names["image"]
         leaves = [_source_leaf(schema, source, is_image=is_image), _label_leaf(schema, names["label"])]
-        costs = _costs(layout, data, leaves)
+        costs = costs_of(layout, data, leaves)
         # Values that repeat stay one; and nothing is read ahead.
         shared = [leaf for leaf, cost in zip(leaves, costs, strict=True) if not cost.is_delta]
         table = pq.ParquetFile(pa.BufferReader(content), read_dictionary=shared, pre_buffer=False)
@@ -158,32 +147,6 @@ def _is(kind: "pa.DataType", *checks: Any) -> bool:  # noqa: ANN401 - pyarrow ha
     return any(check(kind) for check in checks)
 
 
-class _Cost(NamedTuple):
-    """What the pages of a column take."""
-
-    held: int = 0
-    """Bytes of those that are unpacked at a time."""
-    value: float = 8
-    """Bytes of a value that stands in a page, on average."""
-    longest: int = 0
-    """Bytes of a value that stands elsewhere: in a dictionary, or in what came before it."""
-    is_delta: bool = False
-    """Whether values have only what differs, which pyarrow cannot read into a dictionary."""
-
-    def __or__(self, other: "_Cost") -> "_Cost":
-        return _Cost(
-            max(self.held, other.held),
-            max(self.value, other.value),
-            max(self.longest, other.longest),
-            self.is_delta or other.is_delta,
-        )
-
-    @property
-    def row(self) -> float:
-        """Bytes of a row while a batch is read, on average."""
-        return max(self.value, self.longest) if self.is_delta else self.value
-
-
 class _Rows:
     """The rows of two columns, in batches; iterate over it."""
 
@@ -191,7 +154,7 @@ class _Rows:
         self,
         table: "pq.ParquetFile",
         leaves: Sequence[str],
-        costs: Sequence[_Cost],
+        costs: Sequence[Cost],
         count: int,
         shown: str,
     ) -> None:
@@ -251,43 +214,3 @@ def _is_same(one: "pa.Array", other: "pa.Array") -> bool:
     return len(one) == len(other) and [each and each.address for each in one.buffers()] == [
         each and each.address for each in other.buffers()
     ]
-
-
-def _costs(layout: Layout, data: memoryview, leaves: Sequence[str]) -> list[_Cost]:
-    """Look through the pages of columns, by their paths; ValueError where they take too much, IndexError."""
-    costs = [_Cost() for _ in leaves]
-    left, held = MOST_PAGES, 0
-    for group in layout.groups:
-        together = 0
-        for number, leaf in enumerate(leaves):
-            for column in group:
-                if column.path == leaf:
-                    cost, count = _cost(column, data, left)
-                    left -= count
-                    together += cost.held
-                    costs[number] |= cost
-        held = max(held, together)
-    if held > LARGEST_HELD:
-        raise ValueError(f"its pages take {held:,} bytes, at most {LARGEST_HELD:,}: write smaller ones")
-    return costs
-
-
-def _cost(column: Column, data: memoryview, most: int) -> tuple[_Cost, int]:
-    """Return what a column of a group takes, and how many pages it has; ValueError, IndexError."""
-    cost = _Cost()
-    dictionary = count = 0
-    for page in pages(data, column):
-        count += 1
-        if count > most:
-            raise ValueError(f"it has more than {MOST_PAGES:,} pages: write larger ones")
-        is_delta = page.encoding in DELTAS
-        held = page.packed + 2 * page.unpacked
-        if page.kind == DICTIONARY:
-            dictionary = max(dictionary, page.unpacked)
-            cost |= _Cost(held, longest=dictionary)
-        elif page.encoding in BY_DICTIONARY:
-            cost |= _Cost(held)
-        else:
-            average = page.unpacked / max(1, page.values)
-            cost |= _Cost(held, average, page.unpacked if is_delta else 0, is_delta)
-    return cost._replace(held=cost.held + dictionary), count

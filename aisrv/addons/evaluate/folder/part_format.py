@@ -5,12 +5,17 @@ read is compared with itself: the classes must be those that the outputs say.
 """
 
 import io
+import itertools
+import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from aisrv.addons.evaluate.data.parquet_costs import costs_of
+from aisrv.addons.evaluate.data.parquet_layout import DICTIONARY, pages, read_layout
 from aisrv.addons.evaluate.errors import EvaluateError, ExtraError
 from aisrv.addons.evaluate.figures import Task, part_classes
 from aisrv.addons.evaluate.running.answers import DIGEST_BYTES, Answers
@@ -138,11 +143,12 @@ class PartFormat:
 
     def _read(self, content: bytes, count: int) -> "pa.Table":
         """Read a table whose size and columns are as they should be; what pyarrow raises, PartError."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        file = pq.ParquetFile(io.BytesIO(content))
-        if file.metadata.num_rows != count:
-            raise PartError(f"{file.metadata.num_rows} examples, not {count}")
+        self._check_size(memoryview(content), count)
+        buffer = pa.py_buffer(content)
+        file = pq.ParquetFile(pa.BufferReader(buffer))
         schema = file.schema_arrow
         there = dict(zip(schema.names, schema.types, strict=True))
         expected = self._types(is_real=str(there.get("label")) == "double")
@@ -151,8 +157,27 @@ class PartFormat:
                 raise PartError(f"the column {name} is {there.get(name, 'missing')}, not {kind}")
         if schema.names != list(expected):
             raise PartError("it has other columns")
-        # Without its threads, which at the end of a process may abort it.
+        # Reasons that repeat stay one. Without its threads, which at the end of a process may abort it.
+        file = pq.ParquetFile(pa.BufferReader(buffer), read_dictionary=["failed"], pre_buffer=False)
         return file.read(use_threads=False)
+
+    def _check_size(self, data: memoryview, count: int) -> None:
+        """Raise PartError unless a table has as many values as its examples have, in pages of bounded size.
+
+        Other errors of the layout are ValueError, LookupError and TypeError.
+        """
+        layout = read_layout(data)
+        if layout.rows != count:
+            raise PartError(f"{layout.rows} examples, not {count}")
+        values: Counter[str] = Counter()
+        for column in itertools.chain.from_iterable(layout.groups):
+            values[column.path] += sum(page.values for page in pages(data, column) if page.kind != DICTIONARY)
+        each = {f"output{number}": math.prod(spec.shape) for number, spec in enumerate(self.outputs)}
+        for path, found in values.items():
+            if found != count * each.get(path.partition(".")[0], 1):
+                raise PartError(f"the column {path} has {found:,} values of {count:,} examples")
+        if any(cost.is_delta for cost in costs_of(layout, data, list(values))):
+            raise PartError("its values are encoded by what differs")
 
     def _rows(self, table: "pa.Table", first: int, end: int) -> PartRows:
         count = end - first
@@ -168,9 +193,11 @@ class PartFormat:
             digests = b"".join(table["content"].to_pylist())
             answers.content[:] = np.frombuffer(digests, np.uint8).reshape(count, -1)
         answers.done[:] = True
-        for index, reason in enumerate(table["failed"].to_pylist()):
-            if reason is not None:
-                answers.failed[index] = reason
+        failed = table["failed"].unify_dictionaries().combine_chunks()
+        reasons = failed.dictionary.to_pylist()
+        for index, place in enumerate(failed.indices.to_pylist()):
+            if place is not None:
+                answers.failed[index] = reasons[place]
         if not np.array_equal(_values(table, "predicted"), part_classes(self.task, answers, self.outputs)):
             raise PartError("its classes are not those that its outputs say")
         return PartRows(first, answers, _values(table, "label"))

@@ -8,7 +8,10 @@ import importlib
 import sys
 from typing import Final
 
-import pytest
+try:
+    import pytest
+except ModuleNotFoundError:
+    sys.exit("pytest is not installed; `make bench` installs what benchmarks need")
 
 from benchmarks.results import MOST_OTHERS, Watch, result_of, write
 from benchmarks.rows import Row

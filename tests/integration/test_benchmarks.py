@@ -14,6 +14,7 @@ from benchmarks.models_of_others import at_hand
 from benchmarks.rows import Row
 from tests.support.paths import ROOT
 from tests.support.peers import mlperf_tiny, tflite_micro_models
+from tests.support.programs import run_process
 
 SOURCES = {mlperf_tiny: mlperf_tiny.VARIABLE, tflite_micro_models: tflite_micro_models.VARIABLE}
 """Modules with models that the project does not ship, and the variables that name their folders."""
@@ -104,3 +105,13 @@ def test_commands_in_the_texts_of_benchmarks_run_them() -> None:
     for name in program.BENCHMARKS:
         text = (ROOT / f"benchmarks/{name}.py").read_text(encoding="utf-8")
         assert f"-m benchmarks.{name}" not in text or 'if __name__ == "__main__":' in text, name
+
+
+def test_without_the_packages_of_tests_benchmarks_say_what_installs_them() -> None:
+    """As in an environment of `make demo`."""
+    code = (
+        "import runpy, sys; sys.modules['pytest'] = None; runpy.run_module('benchmarks', run_name='__main__')"
+    )
+    done = run_process([sys.executable, "-c", code], cwd=ROOT)
+    assert done.stderr == "pytest is not installed; `make bench` installs what benchmarks need\n"
+    assert done.returncode == 1

@@ -29,7 +29,7 @@ _INTEGRITY = "tests/addons/evaluate/folder/test_folder_integrity.py"
 ELSEWHERE: Final = {
     "aisrv/board/toml_file.py _labels": "tests/board/test_toml_file.py",
     "aisrv/addons/graph/device.py _driver": "tests/addons/graph/test_device.py",
-    "aisrv/addons/pins/part.py _read_bytes": "tests/addons/pins/test_part.py",
+    "aisrv/addons/pins/device.py _read_bytes": "tests/addons/pins/test_device.py",
     "aisrv/addons/evaluate/data/mapped_rows.py opened": "tests/addons/evaluate/running/test_local_run.py",
     "aisrv/addons/evaluate/evaluation.py cpu_name": "tests/addons/evaluate/cli/test_evaluate.py",
     "aisrv/addons/evaluate/fleet/job.py _listed": "tests/addons/evaluate/fleet/test_job.py",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 COMPRESSION_LEVEL: Final = 3
 
-FOREIGN: Final = (OSError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
+FOREIGN: Final = (OSError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError)
 """What pyarrow and NumPy raise, beside exceptions of their own, of a table that is none."""
 
 

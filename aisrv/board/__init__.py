@@ -23,11 +23,11 @@ from aisrv.board.specs import (
     PortSpec,
     SensorSpec,
     SpiSpec,
-    TaskSpec,
     UsbProtocol,
 )
 from aisrv.board.task_plan import CHANNEL_ENDS, CORES, Plan, plan_of
 from aisrv.board.tasks import End, Link, Servers, Task, TaskKind
+from aisrv.board.user_tasks import TaskSpec
 from aisrv.values.settings.size import KIB
 
 __all__ = [

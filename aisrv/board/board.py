@@ -22,11 +22,10 @@ from aisrv.board.specs import (
     PortSpec,
     SensorSpec,
     SpiSpec,
-    TaskSpec,
     UsbProtocol,
 )
 from aisrv.board.tasks import Link, Servers, Task
-from aisrv.board.user_tasks import check_tasks
+from aisrv.board.user_tasks import TaskSpec, check_tasks
 from aisrv.protocol.commands import GPIO_COUNT
 from aisrv.values.settings.size import KIB
 from aisrv.values.settings.tables import Table
@@ -129,6 +128,10 @@ class Board:
     """TCP port of `aisrv run` for USB/IP. Default: the command's."""
     description: str = ""
     """Short description of the board."""
+    folder: Path | None = field(default=None, compare=False)
+    """Folder in which modules of its tasks are looked for first."""
+    file: TomlFile | None = field(default=None, compare=False, repr=False)
+    """File that it was read from, for messages."""
 
     def __post_init__(self) -> None:
         if self.tiles not in (1, 2):
@@ -211,6 +214,10 @@ class Board:
                 *("usb", "serial"),
             )
 
+    def place(self, *setting: str | int) -> str:
+        """Return where a setting is written, `board.toml:4: tasks[0].task`; nothing without a file."""
+        return "" if self.file is None else self.file.place(setting)
+
     def part(self, kind: type[P]) -> P | None:
         """Return the part of a class; None where it has none."""
         return next((part for part in self.parts if isinstance(part, kind)), None)
@@ -236,9 +243,9 @@ class Board:
         task = next((task for task in self.tasks if task.name == name), None)
         setting = ("usb", "task")
         if task is None:
-            known = ", ".join(task.name for task in self.tasks if task.is_in_c) or "none"
+            known = ", ".join(task.name for task in self.tasks if task.can_be_usb) or "none"
             raise BoardError(f"no task {name!r} to be the USB device; those in C are {known}", *setting)
-        if not task.is_in_c:
+        if not task.can_be_usb:
             raise BoardError(f"the task {name!r} is in Python; a USB device of your own is in C", *setting)
         if task.tile != self.usb_tile:
             raise BoardError(

@@ -28,6 +28,7 @@ from aisrv.board import (
     UsbProtocol,
     plan_of,
 )
+from aisrv.board.user_tasks import task_table
 from aisrv.model.labels import LARGEST_LABELS, labels_in
 from aisrv.protocol.engine_kind import EngineKind, EngineKindError
 from aisrv.values.addons import load, offer, offered
@@ -192,28 +193,6 @@ class _Port(Table, frozen=True):
     name: str
 
 
-class _Task(Table, frozen=True):
-    name: str
-    task: str | None = None
-    tile: Integer | None = None
-    ends: dict[str, str] | None = None
-    c: tuple[Path, ...] | None = None
-    library: Path | None = None
-    command: tuple[str, ...] | None = None
-    function: str | None = None
-    arguments: tuple[str | Integer, ...] | None = None
-    defines: dict[str, str | bool | Integer] | None = None
-    include: tuple[Path, ...] | None = None
-    sanitize: tuple[str, ...] | None = None
-    bits: Integer | None = None
-    stack: Size | None = None
-    post: bool | None = None
-    debugger: tuple[str, ...] | None = None
-    reads: tuple[Path, ...] | None = None
-    writes: tuple[Path, ...] | None = None
-    network: bool | None = None
-
-
 class BoardTables(Table, frozen=True):
     """The tables of a board's file."""
 
@@ -232,14 +211,15 @@ class BoardTables(Table, frozen=True):
     """A sensor; without this table there is none."""
     ports: tuple[_Port, ...] | None = None
     """A port with a use, for each, only to be shown."""
-    tasks: tuple[_Task, ...] | None = None
+    tasks: tuple[TaskSpec, ...] = ()
     """A task of your own, for each."""
 
 
 def _board(file: TomlFile) -> Board:
     kinds = _added(file)
-    tables = convert(file, board_tables(kinds))
-    changes: dict[str, Any] = {"spi": tables.spi}
+    tables = convert(file, board_tables(kinds, _tasks_type(file.values.get("tasks"))))
+    changes: dict[str, Any] = {"spi": tables.spi, "tasks": tables.tasks}
+    changes |= {"folder": file.directory, "file": file}
     if tables.description is not None:
         changes["description"] = tables.description
     if tables.node is not None:
@@ -258,11 +238,9 @@ def _board(file: TomlFile) -> Board:
         )
     if tables.ports is not None:
         changes["ports"] = tuple(PortSpec(**table.given()) for table in tables.ports)
-    if tables.tasks is not None:
-        changes["tasks"] = tuple(_task(file, number, table) for number, table in enumerate(tables.tasks))
-        if "usb_task" in changes and "usb_tile" not in changes:
-            tiles = [task.tile for task in changes["tasks"] if task.name == changes["usb_task"]]
-            changes |= {"usb_tile": tiles[0]} if tiles else {}
+    if "usb_task" in changes and "usb_tile" not in changes:
+        tiles = [task.tile for task in tables.tasks if task.name == changes["usb_task"]]
+        changes |= {"usb_tile": tiles[0]} if tiles else {}
     changes["parts"] = tuple(part.placed(file) for part in _parts(tables, kinds))
     try:
         board = Board(**changes)
@@ -281,11 +259,20 @@ def _added(file: TomlFile) -> dict[str, type[Part]]:
     return {name: load(place) for name, place in places.items()}
 
 
-def board_tables(kinds: Mapping[str, type[Part]]) -> type[BoardTables]:
-    """Return the tables of a board's file with those of add-ons."""
-    if not kinds:
+def _tasks_type(tables: object) -> Any:  # noqa: ANN401 - a type of msgspec's
+    """Return the type of `[[tasks]]`, a class for each; None where all are the core's."""
+    if not isinstance(tables, list):
+        return None
+    found = tuple(task_table(table) if isinstance(table, dict) else TaskSpec for table in tables)
+    return None if set(found) <= {TaskSpec} else tuple[found]  # type: ignore[valid-type]
+
+
+def board_tables(kinds: Mapping[str, type[Part]], tasks: Any = None) -> type[BoardTables]:  # noqa: ANN401
+    """Return the tables of a board's file with those of add-ons; `tasks` is the type of that key."""
+    fields: list[tuple[str, Any, Any]] = [] if tasks is None else [("tasks", tasks, ())]
+    fields += [(name, _type_of(name, kind) | None, None) for name, kind in kinds.items()]
+    if not fields:
         return BoardTables
-    fields = [(name, _type_of(name, kind) | None, None) for name, kind in kinds.items()]
     made = defstruct("BoardTables", fields, bases=(BoardTables,), frozen=True, kw_only=True)
     return cast("type[BoardTables]", made)
 
@@ -365,11 +352,6 @@ def _flash(file: TomlFile, number: int, table: _Flash) -> FlashSpec:
     if table.clock_hz is not None:
         fields["clock_hz"] = table.clock_hz * 1_000_000
     return FlashSpec(**fields)
-
-
-def _task(file: TomlFile, number: int, table: _Task) -> TaskSpec:
-    key = next((key for key in ("task", "c", "library") if getattr(table, key) is not None), "name")
-    return TaskSpec(**table.given(), folder=file.directory, origin=file.place(("tasks", number, key)))
 
 
 def _part(table: _Part) -> FlashPart:

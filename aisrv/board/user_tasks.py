@@ -1,4 +1,4 @@
-"""Tasks of the user's own: the targets of their channel ends, and the checks of a board's tasks.
+"""Tasks of the user's own: the table `[[tasks]]`, the targets of their channel ends, and their checks.
 
 An end is joined to "engine 0", as a client of the engine; "engine 0 changes", where the engine notifies of
 new models and outputs; "flash 0", as a client of the flash server that may write; or "TASK.END", an end of
@@ -8,28 +8,20 @@ another task of the user's, which is written at one of the two tasks only.
 import enum
 import keyword
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from aisrv.board.specs import BoardError, TaskSpec
+from aisrv.board.specs import BoardError
+from aisrv.values.addons import load, offer, offered
+from aisrv.values.settings.tables import Integer, Table
 
 CONTEXT: Final = ("node", "tile")
 """Parameters that a task's function may have besides its ends: no end has such a name."""
 
 _TASK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
 _FUNCTION: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
-_C_NAME: Final = re.compile(r"[A-Za-z_]\w{0,62}", re.ASCII)
-C_ARGUMENTS: Final = 8
-"""Arguments of a function in C that a task may have."""
-SANITIZERS: Final = ("address", "undefined")
-C_BITS: Final = (64, 32)
-"""Bits of `long`, `size_t` and pointers that a program in C may have."""
-_OF_C: Final = ("reads", "writes", "network")
-"""Keys that nothing would heed in a task in Python."""
-LEAST_STACK: Final = 4096
-MOST_STACK: Final = 1 << 24
 _PART: Final = re.compile(r"(engine|flash) ([0-9]{1,4})|(engine) ([0-9]{1,4}) (changes)", re.ASCII)
 
 
@@ -69,6 +61,75 @@ def parse_target(text: str) -> PartTarget | TaskTarget:
     )
 
 
+class TaskSpec(Table, frozen=True):
+    """A task of the user's own: a function that runs on a core, with channel ends as arguments.
+
+    Here it is an async function of Python. Add-ons have tasks of other kinds, each in a subclass with further
+    keys, by one of which it is known: `AddOn.task_kinds`.
+    """
+
+    loads: ClassVar[str] = "aisrv.device.user_task:load_python_tasks"
+    """Place of what makes such tasks ready to run, a function as `aisrv.device.user_task.LoadTasks`."""
+    can_be_usb: ClassVar[bool] = False
+    """Whether such a task can be the USB device."""
+
+    name: str
+    """Name in drawings and messages."""
+    task: str = ""
+    """The function in Python, as "module:function"; the module may be beside the board file."""
+    tile: Integer = 0
+    """Tile that it runs on."""
+    ends: Mapping[str, str] = field(default_factory=dict)
+    """Target of each parameter that is a channel end."""
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.task, self.tile))
+
+    @property
+    def what(self) -> str:
+        """The function, as drawings and messages name it."""
+        return self.task
+
+    @property
+    def key(self) -> str:
+        """The key that says what it runs."""
+        return "task"
+
+    def check(self, number: int, tasks: Sequence["TaskSpec"]) -> None:
+        """Check what its kind wants of it, the task `number` of a board. Raises BoardError."""
+        _ = tasks
+        if not self.task:
+            raise BoardError(
+                f"the task {self.name!r} has no function: give `task`, in Python, or `c`, the sources in C",
+                *("tasks", number),
+            )
+        if not _FUNCTION.fullmatch(self.task):
+            raise BoardError(
+                f'the task {self.name!r}: a function is written "module:function", not {self.task!r}',
+                *("tasks", number, "task"),
+            )
+
+
+def task_table(table: Mapping[str, object]) -> type[TaskSpec]:
+    """Find the class of a table `[[tasks]]` by the key that only its kind has."""
+    added = [key for key in table if key not in TaskSpec.__struct_fields__]
+    if not added:
+        return TaskSpec
+    ours = offered("task_kinds")
+    kinds = [ours[key] for key in added if key in ours] or [offer("task_kinds", key) for key in added]
+    if (kind := next(filter(None, kinds), None)) is not None:
+        found: type[TaskSpec] = load(kind.table)
+        return found
+    every = task_tables()  # of no kind: the class that has the keys says what they are for
+    return next((each for each in every if set(added) & set(each.__struct_fields__)), every[0])
+
+
+def task_tables() -> tuple[type[TaskSpec], ...]:
+    """Load the tables of the kinds of tasks that the product's add-ons bring; with none, that in Python."""
+    places = dict.fromkeys(kind.table for kind in offered("task_kinds").values())
+    return tuple(map(load, places)) or (TaskSpec,)
+
+
 def check_tasks(tasks: Sequence[TaskSpec], engines: int, flashes: int) -> None:
     """Check the user's tasks of a board with these numbers of engines and flash chips. Raises BoardError."""
     names: set[str] = set()
@@ -81,24 +142,7 @@ def check_tasks(tasks: Sequence[TaskSpec], engines: int, flashes: int) -> None:
         if spec.name in names:
             raise BoardError(f"two tasks are called {spec.name!r}", "tasks", number, "name")
         names.add(spec.name)
-        if not spec.is_in_c and not spec.task:
-            raise BoardError(
-                f"the task {spec.name!r} has no function: give `task`, in Python, or `c`, the sources in C",
-                *("tasks", number),
-            )
-        if spec.is_in_c:
-            _check_c(number, spec)
-        elif given := next((key for key in _OF_C if getattr(spec, key)), None):
-            raise BoardError(
-                f"the task {spec.name!r} is in Python, within the device's process: `{given}` is for C",
-                *("tasks", number, given),
-            )
-        elif not _FUNCTION.fullmatch(spec.task):
-            raise BoardError(
-                f'the task {spec.name!r}: a function is written "module:function", not {spec.task!r}',
-                *("tasks", number, "task"),
-            )
-    _check_bits(tasks)
+        spec.check(number, tasks)
     counts = {PartKind.ENGINE: engines, PartKind.CHANGES: engines, PartKind.FLASH: flashes}
     taken: set[TaskTarget] = set()
     for number, spec in enumerate(tasks):
@@ -114,54 +158,6 @@ def check_tasks(tasks: Sequence[TaskSpec], engines: int, flashes: int) -> None:
                 if end in taken:
                     raise BoardError(f"the end {end.task}.{end.end} is joined twice", *setting)
                 taken.add(end)
-
-
-def _check_c(number: int, spec: TaskSpec) -> None:
-    """Check what concerns a task in C alone."""
-    if spec.task:
-        key = "c" if spec.c else "library"
-        raise BoardError(
-            f"the task {spec.name!r} has both `task`, in Python, and `{key}`", "tasks", number, key
-        )
-    if spec.command and spec.library is None:
-        raise BoardError(
-            f"the task {spec.name!r} has a `command`, but no `library` that it makes",
-            "tasks",
-            number,
-            "command",
-        )
-    if not _C_NAME.fullmatch(spec.c_function):
-        raise BoardError(
-            f"the task {spec.name!r}: {spec.c_function!r} is no name of a function in C; give `function`",
-            *("tasks", number, "name" if spec.function is None else "function"),
-        )
-    if (count := len(spec.arguments or ())) > C_ARGUMENTS:
-        raise BoardError(
-            f"the task {spec.name!r} has {count} arguments; a function of C has up to {C_ARGUMENTS} here",
-            *("tasks", number, "arguments"),
-        )
-    for name in spec.defines:
-        if not _C_NAME.fullmatch(name):
-            raise BoardError(f"{name!r} is no name of a macro", "tasks", number, "defines", name)
-    for name in spec.sanitize:
-        if name not in SANITIZERS:
-            known = ", ".join(SANITIZERS)
-            raise BoardError(f"no sanitizer {name!r}; there are {known}", "tasks", number, "sanitize")
-    if spec.bits not in C_BITS:
-        raise BoardError(f"a program in C has 64 bits or 32, not {spec.bits}", "tasks", number, "bits")
-    if not LEAST_STACK <= spec.stack <= MOST_STACK:
-        raise BoardError(
-            f"a stack has {LEAST_STACK} to {MOST_STACK} bytes, not {spec.stack}", "tasks", number, "stack"
-        )
-
-
-def _check_bits(tasks: Sequence[TaskSpec]) -> None:
-    """Check that tasks in C of a tile, which are one program, have the same bits."""
-    first: dict[int, TaskSpec] = {}
-    for number, spec in enumerate(tasks):
-        if spec.is_in_c and (other := first.setdefault(spec.tile, spec)).bits != spec.bits:
-            said = f"{other.name!r} has {other.bits} bits, {spec.name!r} has {spec.bits}"
-            raise BoardError(f"tasks in C of a tile are one program: {said}", "tasks", number, "bits")
 
 
 def _targets(number: int, spec: TaskSpec) -> Iterator[tuple[str, PartTarget | TaskTarget]]:

@@ -19,6 +19,7 @@ from aisrv.board import (
     plan_of,
 )
 from aisrv.board.catalog import BOARDS, find_board
+from aisrv.board.user_tasks import task_tables
 from aisrv.values.addons import offered
 
 _BOOT_NAMES: Final = {command: memory for memory, command in BOOT_MEMORIES.items()}
@@ -37,7 +38,19 @@ def board_values(board: Board) -> dict[str, Any]:
         engine["boot"] = _BOOT_NAMES.get(spec.boot) if spec.boot is not None else None
     if board.sensor is not None:
         del values["sensor"]["origin"]
+    del values["file"], values["folder"]
+    values["tasks"] = [_task_values(board, number) for number in range(len(board.tasks))]
     return {**values, "demand": _plan_values(board, plan_of(board))}
+
+
+def _task_values(board: Board, number: int) -> dict[str, Any]:
+    """Return a task of a board: those of all kinds have all keys."""
+    task = board.tasks[number]
+    values: dict[str, Any] = {}
+    for kind in (*task_tables(), type(task)):
+        values |= structs.asdict(kind(task.name))
+    place = board.place("tasks", number, task.key)
+    return {**values, **structs.asdict(task), "folder": board.folder, "origin": place}
 
 
 def _plan_values(board: Board, plan: Plan) -> dict[str, Any]:

@@ -28,10 +28,8 @@ from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import XcoreError
 
 if TYPE_CHECKING:
-    from aisrv.addons.firmware.part import CTask
-    from aisrv.addons.firmware.usb_bus import FirmwareBus
     from aisrv.device.user_commands import UserCommands
-    from aisrv.device.user_task import UserTask
+    from aisrv.device.user_task import LoadedTask
     from aisrv.sensors.image.frame import FrameSource
     from aisrv.xcore.probes import Probe
     from flash_server.chip.partitions import DataImage
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from flash_server.client.flash_channel import FlashChannel
     from flash_server.client.xip import XipWindow
     from flash_server.image.headers import Part
+    from phy.usb.bus import UsbBus
 
 
 logger = logging.getLogger(__name__)
@@ -215,7 +214,7 @@ async def open_device(
                 if probes is not None:
                     node.runtime.xscope.configure(probes)
                 factory = make_factory(board, node.runtime)
-                usb = None if board.usb_task is None else _firmware_bus(board, factory, user_tasks)
+                usb = None if board.usb_task is None else _usb_of_task(board, factory, user_tasks)
                 parts = DeviceParts.of(
                     board,
                     node,
@@ -262,18 +261,14 @@ def _flash_channels(ends: Sequence[ChanEnd]) -> "tuple[FlashChannel, ...]":
     return tuple(map(FlashChannel, ends))
 
 
-def _firmware_bus(board: Board, factory: PartFactory, tasks: "Sequence[UserTask | CTask]") -> "FirmwareBus":
-    """Make the bus of a board whose USB device is in C, and give it to that program."""
-    from aisrv.addons.firmware.part import CTask
-
-    bus = factory.firmware_usb()
-    (own,) = (task for task in tasks if isinstance(task, CTask) and task.spec.name == board.usb_task)
-    own.program.usb = bus
-    return bus
+def _usb_of_task(board: Board, factory: PartFactory, tasks: "Sequence[LoadedTask]") -> "UsbBus":
+    """Make the bus of a board on which a task of the user's own is the device."""
+    (own,) = (task for task in tasks if task.spec.name == board.usb_task)
+    return own.make_usb(factory)
 
 
-async def _wait_connected(usb: "FirmwareBus", board: Board) -> None:
-    """Wait until the USB device in C is on the bus, but not for longer than a host's user would."""
+async def _wait_connected(usb: "UsbBus", board: Board) -> None:
+    """Wait until a task's USB device is on the bus, but not for longer than a host's user would."""
     with trio.move_on_after(CONNECT_SECONDS) as patience:
         await usb.wait_connected()
     if patience.cancelled_caught:
@@ -293,7 +288,7 @@ def _load_probes(board: Board) -> "Sequence[Probe] | None":
     return read_xscope(board.xscope).probes
 
 
-def _load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "Sequence[UserTask | CTask]":
+def _load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "Sequence[LoadedTask]":
     if not board.tasks:
         return ()
     from aisrv.device.user_task import load_user_tasks

@@ -17,7 +17,6 @@ from phy.usb.bus import UsbBus
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aisrv.addons.firmware.usb_bus import FirmwareBus
     from aisrv.board import EngineSpec, FlashSpec
     from aisrv.device.time_account import TimeAccount
     from aisrv.protocol.usb_descriptors import Descriptors
@@ -41,9 +40,6 @@ class PartFactory(Protocol):
 
     def usb(self, descriptors: Descriptors) -> UsbBus:
         """Make the device's side of a USB bus."""
-
-    def firmware_usb(self) -> FirmwareBus:
-        """Make a USB bus for a device in C."""
 
     def spi(self) -> SpiBus:
         """Make an SPI bus."""
@@ -82,11 +78,6 @@ class PlainParts(PartFactory):
 
     def usb(self, descriptors: Descriptors) -> UsbBus:
         return UsbBus(descriptors)
-
-    def firmware_usb(self) -> FirmwareBus:
-        from aisrv.addons.firmware.usb_bus import FirmwareBus
-
-        return FirmwareBus()
 
     def spi(self) -> SpiBus:
         return SpiBus()

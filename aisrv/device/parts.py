@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from aisrv.addons.firmware.part import CTask
     from aisrv.board import Board, Part, SensorSpec, Task
     from aisrv.device.ends import Ends
     from aisrv.device.user_commands import UserCommands
-    from aisrv.device.user_task import UserTask
+    from aisrv.device.user_task import LoadedTask
     from aisrv.engine.state import AIEngine
     from aisrv.inference.engine import Runners
     from aisrv.sensors.acquire import Exposure, SensorModel
@@ -76,7 +75,7 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
     """The debug log of each engine."""
     factory: PartFactory
     """Makes the parts in which time passes on the chip."""
-    user_tasks: Sequence[UserTask | CTask]
+    user_tasks: Sequence[LoadedTask]
     """The functions of the user's own tasks, as the board lists these."""
     user_commands: Sequence[UserCommands] = ()
     """The user's own commands, by engine; empty where no engine has any."""
@@ -92,7 +91,7 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
         node: Node,
         runner: Runners,
         storages: Sequence[Storage],
-        user_tasks: Sequence[UserTask | CTask] = (),
+        user_tasks: Sequence[LoadedTask] = (),
         user_commands: Sequence[UserCommands] = (),
         source: FrameSource | None = None,
         factory: PartFactory | None = None,

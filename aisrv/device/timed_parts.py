@@ -22,7 +22,6 @@ from phy.usb.timed_data import TimedUsbData
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aisrv.addons.firmware.timed_usb_bus import TimedFirmwareBus
     from aisrv.board import Board, EngineSpec, FlashSpec
     from aisrv.protocol.usb_descriptors import Descriptors
     from aisrv.sensors.image.frame import FrameSource
@@ -53,13 +52,6 @@ class TimedParts(PartFactory):
         self._account.wires = bus.wires
         return bus
 
-    def firmware_usb(self) -> TimedFirmwareBus:
-        from aisrv.addons.firmware.timed_usb_bus import TimedFirmwareBus
-
-        bus = TimedFirmwareBus(self._runtime)
-        self._account.wires = bus.wires
-        return bus
-
     def usb_data(self) -> Callable[..., TimedUsbData]:
         return partial(TimedUsbData, self._account)
 
@@ -76,6 +68,8 @@ class TimedParts(PartFactory):
 
     def make(self, plain: type[T], timed: str) -> T:  # noqa: ARG002 - of the other factory
         made: T = load(timed)(self._runtime)
+        if isinstance(made, TimedUsbBus):
+            self._account.wires = made.wires
         return made
 
     async def i2c_transfer(self) -> None:

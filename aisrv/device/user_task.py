@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from msgspec import Struct
 
@@ -16,18 +16,40 @@ from aisrv.device.user_module import (
     import_user_module,
     last_line,
 )
+from aisrv.values.addons import load
 from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.node import Node
 from aisrv.xcore.tile import Tile
 
 if TYPE_CHECKING:
-    from aisrv.addons.firmware.part import CTask
+    from aisrv.device.part_factory import PartFactory
+    from phy.usb.bus import UsbBus
 
 
-class UserTask(Struct, frozen=True):
-    """A task of the user's own, ready to run."""
+class LoadedTask(Struct, frozen=True):
+    """A task of the user's own, ready to run; each kind has a class."""
 
     spec: TaskSpec
+
+    async def run(self, ends: Mapping[str, ChanEnd], node: Node, tile: Tile) -> None:
+        """Run it with its channel ends."""
+        raise NotImplementedError
+
+    def make_usb(self, factory: "PartFactory") -> "UsbBus":
+        """Make the bus on which it is the device; asked of one whose table says that it can be."""
+        raise NotImplementedError
+
+
+LoadTasks: TypeAlias = Callable[[Board, Mapping[int, Collection[str]], ExitStack], Mapping[int, LoadedTask]]
+"""Makes the tasks of a kind on a board ready to run: of each number, for which it gets the names of the ends.
+
+The stack ends what they started. Raises BoardError.
+"""
+
+
+class UserTask(LoadedTask, frozen=True):
+    """A task of the user's own in Python."""
+
     function: Callable[..., Awaitable[object]]
     context: tuple[str, ...] = ()
     """Those of `node` and `tile` that the function wants besides its ends."""
@@ -43,36 +65,41 @@ class UserTask(Struct, frozen=True):
             raise
 
     @classmethod
-    def load(cls, number: int, spec: TaskSpec, ends: Collection[str]) -> Self:
+    def load(cls, number: int, board: Board, ends: Collection[str]) -> Self:
         """Import the function of the board's task `number`, which takes `ends`. Raises BoardError."""
+        spec = board.tasks[number]
         try:
             module_name, _, name = spec.task.partition(":")
-            module = import_user_module(module_name, spec.folder)
+            module = import_user_module(module_name, board.folder)
             function = find_async_function(module, name)
             parameters = inspect.signature(function).parameters
             _check_parameters(name, parameters, ends)
         except UserModuleError as error:
-            origin = spec.origin or f"the task {spec.name!r}"
+            origin = board.place("tasks", number, "task") or f"the task {spec.name!r}"
             raise BoardError(f"{origin}: {error}", "tasks", number, "task") from error.__cause__
         return cls(spec, function, tuple(name for name in CONTEXT if name in parameters))
 
 
-def load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> "list[UserTask | CTask]":
-    """Import the functions of a board's own tasks, and compile those in C. Raises BoardError.
+def load_user_tasks(board: Board, plan: Plan, closing: ExitStack) -> list[LoadedTask]:
+    """Make a board's own tasks ready to run: import the functions of those in Python. Raises BoardError.
 
-    `closing` ends the programs of C.
+    `closing` ends what they started.
     """
     tasks = {task.number: task for task in plan.tasks if task.kind is TaskKind.USER}
-    ends = [[end.name for end in plan.ends_of(tasks[number])] for number in range(len(board.tasks))]
-    in_c: Mapping[int, CTask] = {}
-    if any(spec.is_in_c for spec in board.tasks):
-        from aisrv.addons.firmware.part import load_c_tasks
+    loaded: dict[int, LoadedTask] = {}
+    for place in dict.fromkeys(spec.loads for spec in board.tasks):
+        numbers = [number for number, spec in enumerate(board.tasks) if spec.loads == place]
+        load_tasks: LoadTasks = load(place)
+        ends = {number: [end.name for end in plan.ends_of(tasks[number])] for number in numbers}
+        loaded |= load_tasks(board, ends, closing)
+    return [loaded[number] for number in range(len(board.tasks))]
 
-        in_c = load_c_tasks(board, ends, closing)
-    return [
-        in_c.get(number) or UserTask.load(number, spec, ends[number])
-        for number, spec in enumerate(board.tasks)
-    ]
+
+def load_python_tasks(
+    board: Board, ends: Mapping[int, Collection[str]], _closing: ExitStack
+) -> dict[int, LoadedTask]:
+    """Import the functions of the tasks in Python. Raises BoardError."""
+    return {number: UserTask.load(number, board, names) for number, names in ends.items()}
 
 
 def _check_parameters(

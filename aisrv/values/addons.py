@@ -60,6 +60,13 @@ class Kind(NamedTuple):
     """Whether another kind may run the models that this one refuses."""
 
 
+class UserTasks(NamedTuple):
+    """A kind of tasks of the user's own, known by a key of their table `[[tasks]]`."""
+
+    table: str
+    """A subclass of `aisrv.board.TaskSpec`, which says what loads them."""
+
+
 class AddOn(NamedTuple):
     """All that an add-on brings; places are `module:name`."""
 
@@ -67,6 +74,8 @@ class AddOn(NamedTuple):
     """Tables of board files: a subclass of `aisrv.board.Part` for each."""
     arrays: Mapping[str, str] = {}
     """Arrays of tables of board files: a subclass of `aisrv.board.Part` that has them as fields."""
+    task_kinds: Mapping[str, UserTasks] = {}
+    """Kinds of tasks of boards, by a key that tasks of no other kind have."""
     commands: Mapping[str, tuple[str, str]] = {}
     """Subcommands of `aisrv`, each with its line in the help."""
     host_commands: Mapping[str, str] = {}

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -17,9 +19,9 @@ from aisrv.board import (
     FlashSpec,
     PortSpec,
     SensorSpec,
-    TaskSpec,
 )
 from aisrv.board.toml_file import board_tables
+from aisrv.board.user_tasks import task_tables
 from aisrv.inference.timings import DeviceModel
 from aisrv.values.addons import load, offered
 from aisrv.values.settings.size import KIB, Size
@@ -41,7 +43,6 @@ _BOARD: Final[Mapping[str, type]] = {
     "flash.part.erases": Erase,
     "sensor": SensorSpec,
     "ports": PortSpec,
-    "tasks": TaskSpec,
 }
 """What the tables of a board's file become, whose fields have the defaults and most of the meanings."""
 
@@ -70,7 +71,8 @@ _OWN_DEFAULTS: Final[Mapping[str, object]] = {
 def board_keys() -> str:
     """The keys of a board's file."""
     kinds = {name: load(place) for name, place in (offered("tables") | offered("arrays")).items()}
-    return _tables(board_tables(kinds), "Top of a board file", _BOARD)
+    tasks: Any = reduce(or_, task_tables())
+    return _tables(board_tables(kinds, tuple[tasks, ...]), "Top of a board file", _BOARD)
 
 
 def pack_keys() -> str:

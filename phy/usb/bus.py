@@ -177,6 +177,9 @@ class UsbBus:
         await self._plugged.wait()
         return not self._failed.is_set()
 
+    async def wait_connected(self) -> None:
+        """Wait until hosts see the device, which is from its start here."""
+
     async def wait_failed(self) -> None:
         """Wait until the device fails."""
         await self._failed.wait()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from aisrv.addons.firmware.board import CTaskSpec
 from aisrv.board import (
     ENCODINGS,
     ArenaMemory,
@@ -263,7 +264,7 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
             "no task 'none' to be the USB device; those in C are none",
         ),
         (
-            {"usb_task": "x", "tasks": (TaskSpec("own", c=(Path("a.c"),)), TaskSpec("two", "a:b"))},
+            {"usb_task": "x", "tasks": (CTaskSpec("own", c=(Path("a.c"),)), TaskSpec("two", "a:b"))},
             "no task 'x' to be the USB device; those in C are own",
         ),
         (
@@ -271,7 +272,7 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
             "the task 'own' is in Python; a USB device of your own is in C",
         ),
         (
-            {"usb_task": "own", "tasks": (TaskSpec("own", c=(Path("a.c"),)),)},
+            {"usb_task": "own", "tasks": (CTaskSpec("own", c=(Path("a.c"),)),)},
             "the USB layer is on tile 1, its task 'own' on tile 0",
         ),
         ({"usb_tile": 2}, "the USB layer is on tile 2; the node has tiles 0 and 1"),

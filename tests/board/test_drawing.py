@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from aisrv.addons.firmware.board import CTaskSpec
 from aisrv.board import (
     ArenaMemory,
     Board,
@@ -11,7 +12,6 @@ from aisrv.board import (
     FlashSpec,
     PortSpec,
     SensorSpec,
-    TaskSpec,
     UsbProtocol,
 )
 from aisrv.board.catalog import BOARDS
@@ -83,7 +83,7 @@ def test_all_that_may_be_around_a_board() -> None:
 
 
 def test_a_usb_device_of_ones_own_is_named() -> None:
-    board = Board(usb_task="own", tasks=(TaskSpec("own", c=(Path("own.c"),), tile=1),), spi=None)
+    board = Board(usb_task="own", tasks=(CTaskSpec("own", c=(Path("own.c"),), tile=1),), spi=None)
     assert "  USB  tile 1  the task own" in draw_board(board).splitlines()
 
 

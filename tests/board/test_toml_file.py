@@ -209,8 +209,8 @@ def test_everything_that_a_file_can_say() -> None:
 
 
 def test_a_task_knows_where_it_is_written_and_the_folder_of_its_file() -> None:
-    (task,) = parse_board('\n[[tasks]]\nname = "a"\ntask = "b:c"', "x.toml", Path("/boards")).tasks
-    assert (task.origin, task.folder) == ("x.toml:4: tasks[0].task", Path("/boards"))
+    board = parse_board('\n[[tasks]]\nname = "a"\ntask = "b:c"', "x.toml", Path("/boards"))
+    assert (board.place("tasks", 0, "task"), board.folder) == ("x.toml:4: tasks[0].task", Path("/boards"))
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "engines = [{}]", "[node]\n[usb]", "\r\n[node]\r\n"])

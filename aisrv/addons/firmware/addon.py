@@ -2,9 +2,12 @@
 
 from typing import Final
 
-from aisrv.values.addons import AddOn
+from aisrv.values.addons import AddOn, UserTasks
+
+_C: Final = UserTasks("aisrv.addons.firmware.board:CTaskSpec")
 
 ADD_ON: Final = AddOn(
+    task_kinds={"c": _C, "library": _C},
     commands={
         "firmware": (
             "aisrv.addons.firmware.commands:firmware",

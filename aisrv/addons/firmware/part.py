@@ -8,15 +8,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
+from aisrv.addons.firmware.board import CTaskSpec
 from aisrv.addons.firmware.c_tile import CTile
 from aisrv.addons.firmware.compiler import Program, Unit, build
 from aisrv.addons.firmware.confinement import Rights
 from aisrv.addons.firmware.errors import FirmwareError
 from aisrv.addons.firmware.tile_process import ProcessSettings, TileProcess
-from aisrv.board import Board, BoardError, TaskSpec
+from aisrv.board import Board, BoardError
 from aisrv.board.xscope_file import read_xscope
+from aisrv.device.part_factory import PartFactory
+from aisrv.device.user_task import LoadedTask
 from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.node import Node
 from aisrv.xcore.tile import Tile
@@ -50,10 +51,9 @@ class CProgram:
         return self._tile
 
 
-class CTask(Struct, frozen=True):
+class CTask(LoadedTask, frozen=True):
     """A function in C, ready to run."""
 
-    spec: TaskSpec
     program: CProgram
     place: int
     """Its place among the functions of the program."""
@@ -64,16 +64,26 @@ class CTask(Struct, frozen=True):
         given = [ends[each] if isinstance(each, str) else each for each in self.arguments]
         await self.program.on(tile).run(self.place, self.place, self.spec.name, given)
 
+    def make_usb(self, factory: PartFactory) -> "FirmwareBus":
+        from aisrv.addons.firmware.usb_bus import FirmwareBus
 
-def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitStack) -> dict[int, CTask]:
-    """Compile the tasks in C of a board, a program for each tile; `ends` are those of each task.
+        bus = factory.make(FirmwareBus, "aisrv.addons.firmware.timed_usb_bus:TimedFirmwareBus")
+        self.program.usb = bus
+        return bus
+
+
+def load_c_tasks(
+    board: Board, ends: Mapping[int, Collection[str]], closing: ExitStack
+) -> dict[int, LoadedTask]:
+    """Compile the tasks in C of a board, a program for each tile; `ends` are those of each of them.
 
     Raises BoardError, with the compiler's message where a source does not compile.
     """
-    found: dict[int, CTask] = {}
+    found: dict[int, LoadedTask] = {}
+    in_c = {number: spec for number in ends if isinstance(spec := board.tasks[number], CTaskSpec)}
     macros = () if board.xscope is None else read_xscope(board.xscope).defines
     for tile in range(board.tiles):
-        specs = {n: spec for n, spec in enumerate(board.tasks) if spec.is_in_c and spec.tile == tile}
+        specs = {number: spec for number, spec in in_c.items() if spec.tile == tile}
         if not specs:
             continue
         first = min(specs)
@@ -83,20 +93,19 @@ def load_c_tasks(board: Board, ends: Sequence[Collection[str]], closing: ExitSta
                     f"the task {spec.name!r}: {spec.debugger[0]} is not found", "tasks", number, "debugger"
                 )
             _check_folders(number, spec)
-            _make_library(number, spec)
+            _make_library(number, spec, board.folder)
         try:
             file = build(_program_of(list(specs.values()), macros))
         except FirmwareError as error:
-            raise BoardError(
-                f"{specs[first].origin or specs[first].name}: {error}", "tasks", first, "c"
-            ) from None
+            origin = board.place("tasks", first, specs[first].key) or specs[first].name
+            raise BoardError(f"{origin}: {error}", "tasks", first, "c") from None
         program = CProgram(file, _settings_of(list(specs.values())), closing)
         for place, (number, spec) in enumerate(specs.items()):
             found[number] = CTask(spec, program, place, _arguments(number, spec, ends[number]))
     return found
 
 
-def _settings_of(specs: Sequence[TaskSpec]) -> ProcessSettings:
+def _settings_of(specs: Sequence[CTaskSpec]) -> ProcessSettings:
     """Return how the program of a tile runs: in the first debugger that one of its tasks names, if any."""
     stack = max(spec.stack for spec in specs)
     debugger = next((spec.debugger for spec in specs if spec.debugger), ())
@@ -112,7 +121,7 @@ def _settings_of(specs: Sequence[TaskSpec]) -> ProcessSettings:
     return ProcessSettings(stack, cpu_limit=0, has_posts=has_posts, command=debugger, rights=rights)
 
 
-def _program_of(specs: Sequence[TaskSpec], macros: Sequence[str]) -> Program:
+def _program_of(specs: Sequence[CTaskSpec], macros: Sequence[str]) -> Program:
     units = dict.fromkeys(Unit(spec.c, (*macros, *_defines(spec)), spec.include) for spec in specs)
     sanitizers = dict.fromkeys(name for spec in specs for name in spec.sanitize)
     libraries = dict.fromkeys(spec.library for spec in specs if spec.library is not None)
@@ -120,21 +129,21 @@ def _program_of(specs: Sequence[TaskSpec], macros: Sequence[str]) -> Program:
     return Program(tuple(units), functions, tuple(sanitizers), tuple(libraries), specs[0].bits)
 
 
-def _check_folders(number: int, spec: TaskSpec) -> None:
+def _check_folders(number: int, spec: CTaskSpec) -> None:
     """Raise BoardError where what a task may read or write is no folder."""
     for key, folders in (("reads", spec.reads), ("writes", spec.writes)):
         if missing := next((folder for folder in folders if not folder.is_dir()), None):
             raise BoardError(f"the task {spec.name!r}: {missing} is no folder", "tasks", number, key)
 
 
-def _make_library(number: int, spec: TaskSpec) -> None:
+def _make_library(number: int, spec: CTaskSpec, folder: Path | None) -> None:
     """Run the command that makes the library of a task. Raises BoardError with what it prints."""
     if not spec.command:
         return
     logger.warning("the task %r: its command, %s, runs with all rights of yours", spec.name, spec.command[0])
     try:
         done = subprocess.run(
-            spec.command, cwd=spec.folder, capture_output=True, text=True, errors="replace", check=False
+            spec.command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
         )
     except OSError as error:
         problem = f"{spec.command[0]}: {error.strerror}"
@@ -146,12 +155,12 @@ def _make_library(number: int, spec: TaskSpec) -> None:
     raise BoardError(f"the task {spec.name!r}: {problem}", "tasks", number, "command")
 
 
-def _defines(spec: TaskSpec) -> list[str]:
+def _defines(spec: CTaskSpec) -> list[str]:
     given = {name: int(value) if value is True else value for name, value in spec.defines.items()}
     return [f"{name}={value}" for name, value in given.items() if value is not False]
 
 
-def _arguments(number: int, spec: TaskSpec, ends: Collection[str]) -> tuple[str | int, ...]:
+def _arguments(number: int, spec: CTaskSpec, ends: Collection[str]) -> tuple[str | int, ...]:
     """Return the arguments of a task's function, each an end that it has or a number. Raises BoardError."""
     arguments = tuple(ends) if spec.arguments is None else spec.arguments
     for each in arguments:

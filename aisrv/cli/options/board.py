@@ -161,7 +161,7 @@ def make_board(options: BoardOptions) -> Board:
             sensor=None if base.sensor is None else replace(base.sensor, tile=min(base.sensor.tile, last)),
             ports=tuple(each for each in base.ports if each.tile <= last),
             parts=tuple(part.within(tiles) for part in base.parts),
-            tasks=tuple(replace(task, tile=min(task.tile, last)) for task in base.tasks),
+            tasks=tuple(structs.replace(task, tile=min(task.tile, last)) for task in base.tasks),
             serial=base.serial if options.serial is None else options.serial,
         )
         plan_of(board).check()

@@ -57,7 +57,7 @@ def _unknown_key(kind: inspect.Type, value: object, path: KeyPath = ()) -> tuple
             if key not in known:
                 return _unknown(key, known), (*path, key)
         inner = value.items()
-    elif isinstance(value, list) and _arrays(kind):
+    elif isinstance(value, list) and (_arrays(kind) or isinstance(kind, inspect.TupleType)):
         inner = enumerate(value)
     found = (_unknown_key(_inner(kind, step), each, (*path, step)) for step, each in inner)
     return next(filter(None, found), None)
@@ -77,6 +77,8 @@ def _inner(kind: inspect.Type, step: str | int) -> inspect.Type:
             return next(field.type for field in each.fields if field.encode_name == step)
         if isinstance(each, inspect.VarTupleType) and isinstance(step, int):
             return each.item_type
+        if isinstance(each, inspect.TupleType) and isinstance(step, int):
+            return each.item_types[step]
     raise TypeError(f"no field {step!r} in {kind}")
 
 

@@ -8,9 +8,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from aisrv.addons.firmware.board import C_BITS
 from aisrv.addons.firmware.commands import headers, run
 from aisrv.addons.firmware.word_size import word_size_options
-from aisrv.board.user_tasks import C_BITS
 from aisrv.cli.main import main
 from aisrv.inference.process.sandbox_layers import landlock_version, why_no_seccomp
 from tests.support.amounts import amount

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 import trio
+from msgspec import structs
 
 from aisrv import digits
+from aisrv.addons.firmware.board import CTaskSpec
 from aisrv.board import Board, BoardError, EngineSpec, TaskSpec
 from aisrv.board.toml_file import read_board
 from aisrv.device.device import open_device
@@ -33,13 +35,13 @@ def _compiler() -> None:
     need_compiler()
 
 
-def in_c(folder: Path, text: str, name: str = "task", **settings: Any) -> TaskSpec:
+def in_c(folder: Path, text: str, name: str = "task", **settings: Any) -> CTaskSpec:
     """A task of a source that is written for it."""
     path = folder / f"{name}.c"
     path.write_text(
         "#include <aisrv_local.h>\n#include <stdio.h>\n#include <xcore/channel.h>\n" + dedent(text)
     )
-    return TaskSpec(name, c=(path,), **settings)
+    return CTaskSpec(name, c=(path,), **settings)
 
 
 class Ended(Tracer):
@@ -57,8 +59,8 @@ class Ended(Tracer):
             self.all.set()
 
 
-async def run(*tasks: TaskSpec, model: bytes | None = None) -> None:
-    board = Board(engines=(EngineSpec(arena_bytes=64 * 1024),), spi=None, tasks=tasks)
+async def run(*tasks: TaskSpec, folder: Path | None = None) -> None:
+    board = Board(engines=(EngineSpec(arena_bytes=64 * 1024),), spi=None, tasks=tasks, folder=folder)
     ended = Ended(*(task.name for task in tasks))
     async with open_device(board, runner=inline, tracer=ended):  # which compiles them
         await ended.all.wait()
@@ -129,7 +131,9 @@ async def test_the_example_reads_what_the_one_in_python_reads(
     board = read_board(ROOT / "examples/firmware/director.toml")
     if bits == 32:
         need_32_bits(need_compiler())
-        tasks = tuple(replace(task, bits=32) if task.is_in_c else task for task in board.tasks)
+        tasks = tuple(
+            structs.replace(task, bits=32) if isinstance(task, CTaskSpec) else task for task in board.tasks
+        )
         board = replace(board, tasks=tasks)
     output = ""
     with trio.fail_after(60):
@@ -171,7 +175,7 @@ async def test_settings_that_do_not_fit(tmp_path: Path, case: str) -> None:
 async def test_tasks_of_a_tile_have_the_same_bits(tmp_path: Path) -> None:
     one, two = (in_c(tmp_path, f"void {name}(void) {{}}", name) for name in ("one", "two"))
     with pytest.raises(BoardError) as refused:
-        await run(one, replace(two, bits=32))
+        await run(one, structs.replace(two, bits=32))
     reason = "tasks in C of a tile are one program: 'one' has 64 bits, 'two' has 32"
     assert str(refused.value).endswith(reason)
 
@@ -214,7 +218,9 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
             """
         )
     )
-    spec = read_board(tmp_path / "board.toml").tasks[0]
+    board = read_board(tmp_path / "board.toml")
+    spec = board.tasks[0]
+    assert isinstance(spec, CTaskSpec)
     assert spec.c == (tmp_path / "a.c", tmp_path / "b.c")
     assert (spec.library, spec.command) == (tmp_path / "lib.a", ("make", "lib.a"))
     assert (spec.debugger, spec.post) == (("gdb", "--args"), False)
@@ -227,7 +233,7 @@ async def test_a_board_file_has_all_keys(tmp_path: Path) -> None:
         (tmp_path / "api",),
         ("address",),
     )
-    assert spec.origin == f"{tmp_path / 'board.toml'}:4: tasks[0].c"
+    assert board.place("tasks", 0, spec.key) == f"{tmp_path / 'board.toml'}:4: tasks[0].c"
 
 
 LIBRARY = """
@@ -253,7 +259,7 @@ async def test_a_library_is_made_and_linked(
     (tmp_path / "Makefile").write_text(MAKEFILE)
     for answer in ("one", "two"):
         (tmp_path / "blink.c").write_text(f'#include <stdio.h>\nvoid blink(void) {{ puts("{answer}"); }}')
-        await run(*read_board(tmp_path / "board.toml").tasks)
+        await run(*read_board(tmp_path / "board.toml").tasks, folder=tmp_path)
         assert capfd.readouterr().out == f"{answer}\n"
     told = "the task 'blink': its command, make, runs with all rights of yours"
     assert [record.getMessage() for record in caplog.records] == [told, told]
@@ -369,7 +375,7 @@ def test_a_task_in_python_is_given_nothing(tmp_path: Path, key: str) -> None:
     """It runs in the device's process, where no layer would keep it from the rest."""
     value: Any = True if key == "network" else (tmp_path,)
     with pytest.raises(BoardError, match=f"is in Python, within the device's process: `{key}` is for C$"):
-        Board(tasks=(TaskSpec("task", "module:function", **{key: value}),))
+        Board(tasks=(CTaskSpec("task", "module:function", **{key: value}),))
 
 
 CONFIG = """<xSCOPEconfig ioMode="basic" enabled="true">

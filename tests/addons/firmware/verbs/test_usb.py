@@ -15,11 +15,12 @@ import usb.util
 from trio.testing import MockClock, wait_all_tasks_blocked
 from usb.backend import libusb1
 
+from aisrv.addons.firmware.board import CTaskSpec
 from aisrv.addons.firmware.compiler import CompileError, Program, Unit, build
 from aisrv.addons.firmware.whole_program import TRAPPED
 from aisrv.attach.background import BackgroundDevice
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
-from aisrv.board import Board, EngineSpec, TaskSpec
+from aisrv.board import Board, EngineSpec
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.usb_descriptors import Recipient, SetupPacket, StandardRequest
@@ -54,7 +55,7 @@ class Counts(NamedTuple):
 
 
 def board_of(*sources: Path, function: str = "usb_device", **settings: Any) -> Board:
-    task = TaskSpec("usb", c=sources, tile=1, function=function, **settings)
+    task = CTaskSpec("usb", c=sources, tile=1, function=function, **settings)
     return Board(engines=(EngineSpec(arena_bytes=1024),), spi=None, tasks=(task,), usb_task="usb")
 
 

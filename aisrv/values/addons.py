@@ -65,6 +65,10 @@ class UserTasks(NamedTuple):
 
     table: str
     """A subclass of `aisrv.board.TaskSpec`, which says what loads them."""
+    runs: str = ""
+    """Function that runs files as whole programs, for `aisrv firmware run`: `FirmwareRun` to exit code."""
+    suffixes: tuple[str, ...] = ()
+    """Suffixes of those files; the first kind that has those of all files runs them."""
 
 
 class AddOn(NamedTuple):

@@ -4,7 +4,7 @@ from typing import Final
 
 from aisrv.values.addons import AddOn, UserTasks
 
-_C: Final = UserTasks("aisrv.addons.firmware.board:CTaskSpec")
+_C: Final = UserTasks("aisrv.addons.firmware.board:CTaskSpec", "aisrv.addons.firmware.c_run:run_c", (".c",))
 
 ADD_ON: Final = AddOn(
     task_kinds={"c": _C, "library": _C},

@@ -1,9 +1,7 @@
 """`aisrv firmware`: programs in C on the tiles of a chip, and the headers that they are compiled with."""
 
 import shlex
-import signal
-from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,28 +11,19 @@ import click
 
 from aisrv.addons.pins.options import PinsOptions
 from aisrv.cli.options.logging import start_logging, verbose_option
-from aisrv.cli.options.trace import TraceOptions, open_trace, trace_options
+from aisrv.cli.options.trace import TraceOptions, trace_options
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.require_linux import require_linux
+from aisrv.values.addons import UserTasks, load, others, ours
 
 if TYPE_CHECKING:
-    from aisrv.addons.firmware.compiler import Program
-    from aisrv.addons.firmware.confinement import Rights
-    from aisrv.addons.firmware.tile_process import ProcessSettings
     from aisrv.addons.firmware.whole_program import Outside
     from aisrv.addons.pins.task import PinTask
-    from aisrv.xcore.trace import Tracer
 
-NOT_COMPILED: Final = 2
-"""Exit code for a program that does not compile."""
 _FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 _SIZES: Final = click.IntRange(4096, 1 << 24)
 _BITS: Final = click.Choice(["64", "32"])
-
-
-class _NotCompiled(click.ClickException):
-    exit_code = NOT_COMPILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +158,20 @@ class XscopeOptions:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class FirmwareRun:
+    """What `aisrv firmware run` is told, for whoever runs files of a kind."""
+
+    files: Sequence[Path]
+    tile1: Sequence[Path]
+    outside: "Sequence[Outside]"
+    """What is wired to the pins."""
+    compiler: CompilerOptions
+    run: RunOptions
+    probes: XscopeOptions
+    trace: TraceOptions
+
+
 @click.group()
 def firmware() -> None:
     """Compile and run firmware in C, written for XMOS's lib_xcore, on the tiles of a virtual chip.
@@ -235,45 +238,22 @@ def run(
       aisrv firmware run --device-time --trace run.pftrace main.c
       aisrv firmware run --xscope-config config.xscope --xscope probes.vcd main.c
     """
-    from aisrv.addons.firmware.compiler import CompileError, build, mains
-    from aisrv.addons.firmware.errors import FirmwareError
-    from aisrv.addons.firmware.whole_program import RunSettings, run_whole_programs
-    from aisrv.addons.pins.errors import PinTaskError
-    from aisrv.board import BoardFileError
-    from aisrv.board.xscope_file import read_xscope
-    from aisrv.values.regular_file import read_regular
-    from aisrv.xcore.traps import XcoreError
-
     start_logging(verbose)
     trace.check()
+    run_kind: Callable[[FirmwareRun], int] = load(_kind_of((*files, *tile1)).runs)
     wired = _pin_tasks(pins, files[0].absolute().parent)
-    if run.gdb is not None:
-        signal.signal(signal.SIGINT, lambda _number, _frame: None)  # it is the debugger's
-    try:
-        config = None if probes.xscope_config is None else read_xscope(probes.xscope_config)
-        macros = () if config is None else config.defines
-        programs = {0: build(_program(files, compiler, macros))}
-        if tile1:
-            programs[1] = build(_program(tile1, compiler, macros))
-        elif "main_tile1" in mains(programs[0]):
-            programs[1] = programs[0]
-        settings = RunSettings(
-            processes={tile: _process(run, tile, _rights(run, compiler)) for tile in programs},
-            seed=run.seed,
-            is_live=run.live,
-            stops_at_trap=run.on_trap == "stop",
-            takes_chip_time=run.device_time,
-            probes=None if config is None else config.probes,
-            host_data=b"" if probes.xscope_in is None else read_regular(probes.xscope_in),
-        )
-        tracers = partial(_open_tracers, trace, run)
-        outside: list[Outside] = [*_recorders(recording), *wired]
-        code = run_whole_programs(programs, settings, tracers, outside)
-    except CompileError as error:
-        raise _NotCompiled(str(error)) from None
-    except (FirmwareError, PinTaskError, XcoreError, BoardFileError) as error:
-        raise click.ClickException("\n".join((str(error), *getattr(error, "__notes__", ())))) from None
-    raise SystemExit(code)
+    outside = [*_recorders(recording), *wired]
+    raise SystemExit(run_kind(FirmwareRun(files, tile1, outside, compiler, run, probes, trace)))
+
+
+def _kind_of(files: Sequence[Path]) -> UserTasks:
+    """Find the kind of programs that takes all of the files; C takes what none asks for."""
+    every = [kind for add_on in (*ours(), *others()) for kind in add_on.task_kinds.values() if kind.runs]
+    asked = {suffix for kind in every for suffix in kind.suffixes} & {path.suffix for path in files}
+    found = next((kind for kind in every if asked <= set(kind.suffixes)), None)
+    if found is None:
+        raise click.UsageError(f"no program is made of {' and '.join(sorted(asked))} together")
+    return found
 
 
 def _recorders(options: PinsOptions) -> "list[Outside]":
@@ -293,53 +273,6 @@ def _pin_tasks(names: Sequence[str], folder: Path) -> "list[PinTask]":
         return [PinTask.load(name, folder) for name in names]
     except UserModuleError as error:
         raise click.BadParameter(str(error), param_hint="--pins") from None
-
-
-def _program(files: Sequence[Path], options: CompilerOptions, macros: Sequence[str]) -> "Program":
-    from aisrv.addons.firmware.compiler import Program, Unit
-
-    unit = Unit(
-        tuple(path.absolute() for path in files),
-        (*macros, *options.defines),
-        tuple(path.absolute() for path in options.include),
-        tuple(shlex.split(options.options)),
-    )
-    return Program((unit,), sanitize=tuple(options.sanitize), bits=int(options.bits))
-
-
-def _rights(options: RunOptions, compiler: CompilerOptions) -> "Rights":
-    from aisrv.addons.firmware.confinement import Rights
-
-    folders = tuple(options.allow_read), tuple(options.allow_write)
-    return Rights(*folders, options.allow_network, has_sanitizer="address" in compiler.sanitize)
-
-
-def _process(run: RunOptions, tile: int, rights: "Rights") -> "ProcessSettings":
-    from aisrv.addons.firmware.tile_process import ProcessSettings
-
-    in_debugger = tile == run.gdb
-    return ProcessSettings(
-        run.stack,
-        0 if in_debugger else run.cpu_limit,
-        run.cpu_limit_action == "halt",
-        run.prefix,
-        not run.no_post,
-        command=tuple(shlex.split(run.debugger)) if in_debugger else (),
-        rights=rights,
-    )
-
-
-@asynccontextmanager
-async def _open_tracers(options: TraceOptions, run: RunOptions) -> AsyncIterator[Sequence["Tracer"]]:
-    with ExitStack() as stack:
-        tracers: list[Tracer] = []
-        if (recording := stack.enter_context(open_trace(options, in_ticks=run.device_time))) is not None:
-            tracers.append(recording.tracer("chip", device_time=run.device_time))
-        if options.xscope is not None:
-            from aisrv.monitor.xscope_recording import open_xscope
-
-            tracers.append(stack.enter_context(open_xscope(options.xscope)).tracer)
-        yield tracers
 
 
 @firmware.command()

@@ -8,11 +8,13 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from aisrv.addons.firmware import commands
 from aisrv.addons.firmware.board import C_BITS
-from aisrv.addons.firmware.commands import headers, run
+from aisrv.addons.firmware.commands import FirmwareRun, headers, run
 from aisrv.addons.firmware.word_size import word_size_options
 from aisrv.cli.main import main
 from aisrv.inference.process.sandbox_layers import landlock_version, why_no_seccomp
+from aisrv.values.addons import AddOn, UserTasks
 from tests.support.amounts import amount
 from tests.support.benches.c_programs import kept_programs, need_32_bits, need_compiler
 from tests.support.paths import ROOT
@@ -40,6 +42,50 @@ def test_the_exit_code_and_output_are_those_of_main(tmp_path: Path) -> None:
     main_c = source(tmp_path, '#include <stdio.h>\nint main(void) { puts("hello"); return VALUE; }')
     done = run_process([*AISRV, "firmware", "run", "--define", "VALUE=42", main_c])
     assert (done.returncode, done.stdout, done.stderr) == (42, "hello\n", "")
+
+
+TUNES = UserTasks("", f"{__name__}:play", (".tune", ".c"))
+
+
+def play(told: FirmwareRun) -> int:
+    """Run files of a kind that another package brings."""
+    click.echo([path.name for path in (*told.files, *told.tile1)])
+    return 7 + told.run.seed
+
+
+@pytest.mark.parametrize(
+    ("kind", "files", "outcome"),
+    [
+        (TUNES, ["a.tune"], (8, "['a.tune']\n")),
+        (TUNES, ["a.tune", "main.c"], (8, "['a.tune', 'main.c']\n")),
+        (TUNES, ["main.c", "--tile1", "a.tune"], (8, "['main.c', 'a.tune']\n")),
+        (TUNES, ["main.c"], (3, "C\n")),
+        (TUNES._replace(suffixes=(".tune",)), ["a.tune"], (8, "['a.tune']\n")),
+        (TUNES._replace(runs=""), ["main.c"], (3, "C\n")),
+    ],
+)
+def test_files_are_run_by_the_first_kind_that_takes_them_all(
+    kind: UserTasks,
+    files: list[str],
+    outcome: tuple[int, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(commands, "others", lambda: (AddOn(task_kinds={"tune": kind}),))
+    monkeypatch.chdir(tmp_path)
+    source(tmp_path, '#include <stdio.h>\nint main(void) { puts("C"); return 3; }')
+    source(tmp_path, "c d e", "a.tune")
+    done = firmware("run", "--seed", "1", *files)
+    assert (done.exit_code, done.stdout + capfd.readouterr().out) == outcome
+
+
+def test_files_of_two_kinds_are_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = TUNES._replace(suffixes=(".tune",))
+    monkeypatch.setattr(commands, "others", lambda: (AddOn(task_kinds={"tune": kind}),))
+    done = firmware("run", source(tmp_path, ""), source(tmp_path, "", "a.tune"))
+    assert done.exit_code == 2
+    assert "no program is made of .c and .tune together" in done.stderr
 
 
 def test_a_trap_is_told_and_ends_with_1(tmp_path: Path) -> None:

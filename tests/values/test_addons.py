@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from aisrv.board import Part
+from aisrv.board import Part, TaskSpec
 from aisrv.cli.options.added import AddedOptions
 from aisrv.device.parts import RunningPart
 from aisrv.values import addons
@@ -48,6 +48,15 @@ def test_tables_and_arrays_are_those_of_a_part_that_runs(name: str, place: str) 
     assert name in (kind.arrays or (kind.table,))
     assert set(kind.arrays) <= set(kind.__struct_fields__)
     assert issubclass(addons.load(kind.opens), RunningPart)
+
+
+@pytest.mark.parametrize(("key", "kind"), addons.offered("task_kinds").items())
+def test_kinds_of_tasks_have_a_table_with_their_key(key: str, kind: addons.UserTasks) -> None:
+    table = addons.load(kind.table)
+    assert issubclass(table, TaskSpec)
+    assert key in set(table.__struct_fields__) - set(TaskSpec.__struct_fields__)
+    assert callable(addons.load(table.loads))
+    assert bool(kind.runs) == bool(kind.suffixes)
 
 
 def test_add_ons_that_a_distribution_leaves_out_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

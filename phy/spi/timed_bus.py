@@ -92,7 +92,7 @@ class TimedSpiBus(SpiBus):
         """Give the slave each piece at its tick; a cancelled message is clocked to its end at once."""
         if not transfers:
             return await self.pass_on(())
-        begin = self._timeline.ticks
+        begin = self._timeline.arrival_tick
         busy, first = self.busy_clocks(), self._count(transfers)
         miso = [b""] * len(transfers)
         pieces = list(_pieces(transfers, self._clocked))

@@ -42,7 +42,7 @@ class TimedUsbBus(UsbBus):
         """Clock at which the last control transfer ends."""
 
     def submit_control(self, urb: ControlUrb) -> None:
-        urb.submitted = self.wires.timeline.now()
+        urb.submitted = self.wires.timeline.arrival()
         super().submit_control(urb)
 
     async def get_setup(self) -> ControlUrb:

@@ -94,12 +94,12 @@ class TimedOutEndpoint(OutEndpoint):
         """Whether a reset came while it was on them."""
 
     def submit(self, urb: OutUrb) -> None:
-        urb.submitted = self._wires.timeline.now()
+        urb.submitted = self._wires.timeline.arrival()
         super().submit(urb)
 
     def data_arrived(self) -> None:
         if self._urbs:
-            self._urbs[-1].submitted = self._wires.timeline.now()
+            self._urbs[-1].submitted = self._wires.timeline.arrival()
         super().data_arrived()
 
     async def get_buffer(self, limit: int = PACKET_SIZE) -> Packets:  # noqa: ARG002 - one packet at a time
@@ -161,7 +161,7 @@ class TimedInEndpoint(InEndpoint):
         self._crossing = Crossing(wires, address)
 
     def submit(self, urb: InUrb) -> None:
-        urb.submitted = self._wires.timeline.now()
+        urb.submitted = self._wires.timeline.arrival()
         super().submit(urb)
 
     async def set_buffer(self, data: bytes, *, last: bool = True) -> None:

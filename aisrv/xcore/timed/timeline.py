@@ -101,6 +101,16 @@ class Timeline:
         core = current_core()
         return core.clock if isinstance(core, TimedCore) else self.clock_at(self.ticks)
 
+    @property
+    def arrival_tick(self) -> int:
+        """The tick of what a host does now: Trio's, to which the node may not have come on a late machine."""
+        return max(self.ticks, self.reference.ticks())
+
+    def arrival(self) -> int:
+        """Return the clock of what the running core does, or a host: an answer takes its time from there."""
+        core = current_core()
+        return core.clock if isinstance(core, TimedCore) else self.clock_at(self.arrival_tick)
+
     # Charges.
 
     def slot(self, tile: int, other: int | None = None) -> int:

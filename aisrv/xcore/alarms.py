@@ -32,7 +32,7 @@ class Alarm:
     def __init__(self, tick: int, act: Callable[[], object]) -> None:
         self.tick: Final = tick
         self.act: Callable[[], object] | None = act
-        """What is done; None where it is called off."""
+        """The act; None once it is called off."""
 
     def __lt__(self, other: "Alarm") -> bool:
         return self.tick < other.tick

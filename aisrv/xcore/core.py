@@ -21,7 +21,7 @@ class Resource(Protocol):
 
 
 class InterruptSources(Protocol):
-    """What may interrupt a core."""
+    """The interrupts of a core, as the core knows them."""
 
     def interrupters(self) -> Sequence["Core | None"]:
         """Return the cores of which any could interrupt now; None is somebody outside."""
@@ -59,12 +59,12 @@ class Core:
         """The verb it is parked in, None while it runs."""
         self.waits_on: Resource | None = None
         self.trap: Trap | None = None
-        """What halted it, None unless something did."""
+        """The trap that halted it; None while it is not halted."""
         self._poll: Poll | None = None
         self.has_ended = False
         """Whether its task returned, trapped or was cancelled."""
         self.interrupts: InterruptSources | None = None
-        """What may interrupt it; None where it is not interruptible."""
+        """Its interrupts; None where it is not interruptible."""
 
     def __str__(self) -> str:
         below = self.below

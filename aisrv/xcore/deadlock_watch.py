@@ -10,7 +10,7 @@ WATCH_SECONDS: Final = 1.0
 
 
 class Watched(Protocol):
-    """What is looked at: a node's runtime."""
+    """A node's runtime, as the watch looks at it."""
 
     def look(self) -> None:
         """Look for a deadlock."""

@@ -19,7 +19,7 @@ class Lock:
     def __init__(self, runtime: Runtime, tile: int, pool: Pool) -> None:
         """Create a lock with a number from its tile's pool, which gets it back when the lock is freed."""
         self.runtime: Final = runtime
-        """What it shares with the other resources of its node."""
+        """The runtime of its node, shared with the other resources."""
         self._tile = tile
         self.number: Final = pool.take()
         self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, self.number)

@@ -52,7 +52,7 @@ class Node:
         self, runtime: Runtime, *, tiles: int, core_clock_mhz: int, classes: ResourceClasses = PLAIN
     ) -> None:
         self.runtime: Final = runtime
-        """What all resources of the node share."""
+        """The runtime, which all resources of the node share."""
         self.number: Final = runtime.number
         self.clock: Final = runtime.clock
         self.core_clock_mhz: Final = core_clock_mhz

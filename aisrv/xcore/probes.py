@@ -24,7 +24,7 @@ LARGEST_RECORD: Final = 1 << 16
 
 
 class ProbeKind(enum.IntEnum):
-    """What a probe's records mean; numbered as in `xscope.h`."""
+    """The meaning of a probe's records; numbered as in `xscope.h`."""
 
     STARTSTOP = 1
     CONTINUOUS = 2
@@ -43,7 +43,7 @@ class DataType(enum.IntEnum):
 
 
 class ProbeEvent(enum.Enum):
-    """What a record says."""
+    """One record of a probe."""
 
     VALUE = "value"
     START = "start"
@@ -61,14 +61,14 @@ class Probe(Struct, frozen=True):
 
 
 PING: Final = Probe("ping", ProbeKind.CONTINUOUS, DataType.NONE)
-"""What `xscope_ping` records on."""
+"""The probe that `xscope_ping` records on."""
 
 Value = int | float | bytes | None
-"""What a record holds: a number, bytes, or nothing."""
+"""The value of a record: a number, bytes, or nothing."""
 
 
 class ProbeTracer(Protocol):
-    """What hears of records."""
+    """A listener to records."""
 
     def probe_registered(self, tile: int, probe: Probe) -> None:
         """Hear of a probe of a tile."""
@@ -84,7 +84,7 @@ class ProbedNode(Protocol):
 
     @property
     def tracer(self) -> ProbeTracer | None:
-        """What hears of records; None where nothing does."""
+        """The listener to records; None where there is none."""
 
     @property
     def tiles(self) -> int:

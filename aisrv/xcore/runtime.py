@@ -45,7 +45,7 @@ _running_in: ContextVar["Runtime | None"] = ContextVar("current_runtime", defaul
 
 
 class CalledOff(Protocol):
-    """What is to be done at a tick."""
+    """Something to be done at a tick."""
 
     def call_off(self) -> None:
         """Do nothing when it comes."""
@@ -89,7 +89,7 @@ class Runtime:
         self.number: Final = number
         """The node's number."""
         self.name: Final = name
-        """What tells it from other nodes; may be empty."""
+        """A name that tells it from other nodes; may be empty."""
         self.tiles: Final = tiles
         """The number of its tiles."""
         self.switch: Final = switch

@@ -42,7 +42,7 @@ class Selectable(Protocol):
         """Let the listener know when it becomes ready."""
 
     def stop_listening(self, listener: Listener) -> None:
-        """Forget the listener, where it is that."""
+        """Remove the listener, if it is this one."""
 
 
 Event = Selectable | TimerAfter
@@ -99,7 +99,7 @@ class Selection:
         if not self._events:
             raise SelectError("a select must have a case")
         self.runtime: Final = self._events[0].runtime
-        """What its events share with the other resources of their node."""
+        """The runtime of the node of its events."""
         self._parking = self.runtime.event_parking(self.runtime)
         self._of_tiles: list[Any] = [event for event in self._events if hasattr(event, "tile")]
         self._entered_by: Core | None = None

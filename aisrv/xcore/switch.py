@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class SwitchedEnd(Protocol):
-    """What the switch needs of a channel end."""
+    """A channel end, as the switch needs it."""
 
     @property
     def resource_id(self) -> int:

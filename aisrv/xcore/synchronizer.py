@@ -18,7 +18,7 @@ class Synchronizer:
     def __init__(self, runtime: Runtime, tile: int, pool: Pool, members: int) -> None:
         """Create a barrier for `members` cores, with a number from its tile's pool."""
         self.runtime: Final = runtime
-        """What it shares with the other resources of its node."""
+        """The runtime of its node, shared with the other resources."""
         self._tile = tile
         self._members = members
         self.number: Final = pool.take()

@@ -43,7 +43,7 @@ class Tile:
         self, runtime: Runtime, number: int, core_clock_mhz: int, classes: ResourceClasses = PLAIN
     ) -> None:
         self.runtime: Final = runtime
-        """What all resources of the node share."""
+        """The runtime, which all resources of the node share."""
         self.clock: Final = runtime.clock
         self._core_clock_mhz = core_clock_mhz
         self._classes = classes

@@ -1,4 +1,4 @@
-"""What reports verbs, waits and commands to the tracers of a node, and costs little where there is none."""
+"""Reports verbs, waits and commands to the tracers of a node, and costs little where there is none."""
 
 import functools
 from collections.abc import Awaitable, Callable, Coroutine, Iterator

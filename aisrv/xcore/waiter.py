@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Sleep: TypeAlias = "AwaitableGenerator[Any, Any, T, Generator[Any, Any, T]]"
-"""What a task awaits, or a generator that a task awaits yields from."""
+"""An awaitable of a task, which generators that a task awaits yield from."""
 
 
 def no_cleanup() -> None:

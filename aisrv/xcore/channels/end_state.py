@@ -38,7 +38,7 @@ class EndState:
         """Allocate an end with a number from its tile's pool, which gets it back when the end is freed."""
         # Place.
         self.runtime: Final = runtime
-        """What it shares with the other resources of its node."""
+        """The runtime of its node, shared with the other resources."""
         self.tile: Final = tile
         """The tile's number."""
         self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, pool.take())

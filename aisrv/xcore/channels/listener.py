@@ -32,7 +32,7 @@ class Caller(Protocol):
 
     @property
     def runtime(self) -> "Runtime":
-        """What it shares with the other resources of its node."""
+        """The runtime of its node, shared with the other resources."""
 
 
 class HandedCall:

@@ -53,7 +53,7 @@ class RoutedEnd(VerbRunner):
 
     @property
     def has_tokens(self) -> bool:
-        """Whether a token lies there, of whatever clock."""
+        """Whether a token is buffered, even one of a later tick."""
         return self._buffer.queued > 0
 
     def setd(self, destination: "RoutedEnd | int") -> None:

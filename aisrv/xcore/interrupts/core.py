@@ -78,7 +78,7 @@ class CoreInterrupts:
         self._is_due = False
         self._has_failed = False
         self._taken: InterruptSource | None = None
-        """That whose callback runs."""
+        """The source whose callback is running."""
         self._is_callback_masked = True
         self._callback_scope = trio.CancelScope()
         self._nested: Trap | None = None

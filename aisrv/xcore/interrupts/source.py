@@ -10,7 +10,7 @@ from aisrv.xcore.select import Event
 from aisrv.xcore.timer import TimerAfter
 
 Callback = Callable[[], Awaitable[object]]
-"""What an interrupt runs."""
+"""A callback, which an interrupt runs."""
 
 
 class Interrupted(Protocol):

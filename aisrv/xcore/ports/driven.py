@@ -1,4 +1,4 @@
-"""What one driver does to a pin: its levels over time."""
+"""One driver of a pin: its levels over time."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

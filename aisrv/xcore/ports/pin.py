@@ -24,7 +24,7 @@ X: Final = 3
 
 
 class Pull(enum.Enum):
-    """What holds a pin that nobody drives."""
+    """The resistor that holds a pin which nobody drives."""
 
     NONE = None
     DOWN = LOW
@@ -69,7 +69,7 @@ class Pin:
 
     @property
     def pull(self) -> Pull:
-        """What holds the pin where nobody drives it, outside of the chip: it wins against that of a port."""
+        """The resistor on the board; it wins against that of a port."""
         return self._pull
 
     @pull.setter
@@ -255,7 +255,7 @@ class Pin:
         self._listeners.append(listener)
 
     def stop_listening(self, listener: PinListener) -> None:
-        """Forget a listener, where it is one."""
+        """Remove a listener, if it is one."""
         self._listeners = [each for each in self._listeners if each is not listener]
 
     def read_by(self, reader: "PinReader") -> None:
@@ -263,7 +263,7 @@ class Pin:
         self._readers = (*self._readers, reader)
 
     def read_no_more(self, reader: "PinReader") -> None:
-        """Forget a reader, where it is one."""
+        """Remove a reader, if it is one."""
         self._readers = tuple(each for each in self._readers if each is not reader)
 
     def settle(self, now: int) -> None:

@@ -304,7 +304,7 @@ class Port(PortSettings):
         self._await_event()
 
     def stop_listening(self, listener: "Listener") -> None:
-        """Forget a select, where it is that."""
+        """Remove the select, if it is this one."""
         if self._listener is listener:
             self._listener = None
             self._stop_waiting()

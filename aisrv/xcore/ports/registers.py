@@ -33,20 +33,20 @@ class Contents(Struct):
     """The counter at which the next word is loaded, or taken."""
     # Output.
     word: int = 0
-    """What is in the shift register."""
+    """The contents of the shift register."""
     at: int = 0
     """Its entry that is driven."""
     left: int = 0
     """Its entries that are not driven for a whole period yet, with the one that is."""
     driven: int | None = None
-    """What is on the pins; None where nothing was loaded."""
+    """The levels on the pins; None where nothing was loaded."""
     waiting: tuple[int, int] | None = None
     """Value and entries of the word in the transfer register."""
     next_count: int | None = None
     """Entries of the next word, where they are set: also of one that is output after a turn."""
     # Input.
     shift: int = 0
-    """What is in the shift register, the newest sample in its highest bits."""
+    """The contents of the shift register, the newest sample in its highest bits."""
     valid: int = 0
     """Samples that have come in since the last word."""
     count: int = 1

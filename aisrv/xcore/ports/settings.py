@@ -30,7 +30,7 @@ _INPUTS: Final = frozenset(("in", "inpw", "select"))
 
 
 class PortMode(enum.Enum):
-    """What a port is for."""
+    """The use of a port."""
 
     DATA = "data"
     CLOCK = "clock"

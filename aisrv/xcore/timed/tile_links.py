@@ -33,7 +33,7 @@ class TileLinks:
     def __init__(self) -> None:
         self._links: tuple[list[Link], ...] = ([], [])
         self.waiting: Final[tuple[deque[Any], ...]] = (deque(), deque())
-        """Who waits until a route closes, in the order of asking."""
+        """Waiting cores, in order of arrival."""
 
     def take(self, tile: int, clock: int, passed: int) -> Link | None:
         """Open a route from a tile at a clock, or the first after it at which fewer than four are open.

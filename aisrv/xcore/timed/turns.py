@@ -28,7 +28,7 @@ class Turn:
         """Tick, tile, core, request."""
         self.tick: Final = key[0]
         self.act: Callable[[], object] | None = act
-        """What is done; None where it is called off."""
+        """The act; None once it is called off."""
 
     def __lt__(self, other: "Turn") -> bool:
         return self.key < other.key

@@ -131,3 +131,10 @@ def test_visitors_find_a_definition_that_runs_all_of_it_on_debian() -> None:
 def test_lines_of_pyproject_can_be_read() -> None:
     lines = (ROOT / "pyproject.toml").read_text().splitlines()
     assert [line for line in lines if len(line) > 130] == []
+
+
+def test_no_script_ends_a_program_by_closing_its_pipe() -> None:
+    """`grep -q` leaves at the first match; whoever still writes then fails, and with it the pipe."""
+    quiet = re.compile(r"\| *grep (-\w*q|--quiet)")
+    scripts = [path for path in (ROOT / ".ci").iterdir() if path.is_file()]
+    assert [path.name for path in scripts if quiet.search(path.read_text(encoding="utf-8"))] == []

@@ -92,11 +92,14 @@ class CTaskSpec(TaskSpec, frozen=True):
         """Raise BoardError for a task with keys of C that is none."""
         own = self.__struct_fields__[len(TaskSpec.__struct_fields__) :]
         plain = CTaskSpec(self.name)
-        given = [key for key in own if getattr(self, key) != getattr(plain, key)]
-        if self.task and given:
+        given = [key for key in own if getattr(self, key) != getattr(plain, key)][:1]
+        if self.task:
+            what = f"`{given[0]}` is for C" if given else "it has keys that are for C"
             raise BoardError(
-                f"the task {self.name!r} is in Python, within the device's process: `{given[0]}` is for C",
-                *("tasks", number, given[0]),
+                f"the task {self.name!r} is in Python, within the device's process: {what}",
+                "tasks",
+                number,
+                *given,
             )
         TaskSpec(self.name).check(number, tasks)
 

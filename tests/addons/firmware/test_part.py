@@ -12,8 +12,8 @@ from msgspec import structs
 
 from aisrv import digits
 from aisrv.addons.firmware.board import CTaskSpec
-from aisrv.board import Board, BoardError, EngineSpec, TaskSpec
-from aisrv.board.toml_file import read_board
+from aisrv.board import Board, BoardError, BoardFileError, EngineSpec, TaskSpec
+from aisrv.board.toml_file import parse_board, read_board
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from aisrv.inference.process.sandbox_layers import landlock_version, why_no_seccomp
@@ -376,6 +376,23 @@ def test_a_task_in_python_is_given_nothing(tmp_path: Path, key: str) -> None:
     value: Any = True if key == "network" else (tmp_path,)
     with pytest.raises(BoardError, match=f"is in Python, within the device's process: `{key}` is for C$"):
         Board(tasks=(CTaskSpec("task", "module:function", **{key: value}),))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("stack = '8K'", "4: tasks[0].stack: {}`stack` is for C"),
+        ("network = false", "1: tasks[0]: {}it has keys that are for C"),
+        ("c = []", "1: tasks[0]: {}it has keys that are for C"),
+        ("stock = 1", "4: tasks[0].stock: 'stock' is not known here; did you mean stack?"),
+        ("c = ['a.c']", "4: tasks[0].c: the task 'a' has both `task`, in Python, and `c`"),
+    ],
+)
+def test_keys_of_c_beside_a_task_in_python(line: str, message: str) -> None:
+    with pytest.raises(BoardFileError) as refused:
+        parse_board(f"[[tasks]]\nname = 'a'\ntask = 'm:f'\n{line}")
+    in_python = "the task 'a' is in Python, within the device's process: "
+    assert str(refused.value) == f"board.toml:{message.format(in_python)}"
 
 
 CONFIG = """<xSCOPEconfig ioMode="basic" enabled="true">

@@ -3,8 +3,11 @@
 import trio
 
 from aisrv.addons.firmware.timed_usb_bus import TimedFirmwareBus
+from aisrv.addons.firmware.usb_bus import FirmwareBus
 from aisrv.addons.firmware.usb_endpoint import BusState, XudEndpoint
 from aisrv.attach.inprocess import InProcessHost
+from aisrv.board import Board
+from aisrv.device.timed_parts import TimedParts
 from aisrv.protocol.usb_descriptors import SetupPacket
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.timed.classes import TIMED
@@ -37,6 +40,19 @@ class TimedFirmware(Firmware):
 
     def tick(self) -> int:
         return self.timeline.tick_of(self.timeline.now())
+
+
+def test_a_devices_time_is_accounted_to_the_wires_of_its_bus() -> None:
+    async def main() -> None:
+        async with open_node(classes=TIMED) as node:
+            assert isinstance(node.runtime, TimedRuntime)
+            factory = TimedParts(Board(), node.runtime)
+            bus = factory.make(FirmwareBus, "aisrv.addons.firmware.timed_usb_bus:TimedFirmwareBus")
+            assert isinstance(bus, TimedFirmwareBus)
+            assert factory.account.wires is bus.wires
+            node.stop()
+
+    on_virtual_time(main)
 
 
 def test_a_status_returns_when_its_host_has_it() -> None:

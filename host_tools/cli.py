@@ -17,7 +17,6 @@ from typing import Final
 
 import click
 
-from aisrv.addons.web.host.command import web
 from aisrv.protocol.commands import ProtocolError
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.json_errors import JsonGroup, json_wanted
@@ -129,7 +128,6 @@ for _command in (
     bench,
     diff,
     upgrade,
-    web,
     *map(addons.load, addons.offered("host_commands").values()),
 ):
     main.add_command(_command)

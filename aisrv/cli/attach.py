@@ -13,12 +13,10 @@ import trio
 import aisrv.inference.placement
 import aisrv.inference.process.isolation
 import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
-from aisrv.addons.web.address import PageAddress
-from aisrv.addons.web.options import WebOptions, serve_page, web_options
 from aisrv.attach.spidev.cuse import CuseError, serve_cuse
 from aisrv.attach.usbip.vhci import Attached, Vhci, VhciError, attached
 from aisrv.cli.one_line_errors import one_line_errors
-from aisrv.cli.options.added import AddedOptions, added_options, changed_boards
+from aisrv.cli.options.added import AddedOptions, Served, added_options, changed_boards, show_hints
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
@@ -38,20 +36,20 @@ FIRST_DEVID: Final = 0x10001
 
 
 class Plugged(NamedTuple):
-    """Devices in the kernel, and the page that shows them, if one is wanted."""
+    """Devices in the kernel, and the servers of add-ons."""
 
     devices: list[Attached]
-    page: PageAddress | None
+    added: Sequence[Served]
     running: Sequence[Device]
 
     def __str__(self) -> str:
         ports = f"vhci_hcd port {', '.join(str(each.port) for each in self.devices)}"
-        return ports if self.page is None else f"{ports}, web:{self.page.url}"
+        return ", ".join((ports, *(served.place for served in self.added)))
 
 
 @asynccontextmanager
 async def attach_devices(
-    devices: DeviceSet, vhci: Vhci | None = None, *, spidev: bool = False, web: WebOptions | None = None
+    devices: DeviceSet, vhci: Vhci | None = None, *, spidev: bool = False
 ) -> AsyncIterator[Plugged]:
     """Run devices with their models, and plug all of them into the kernel.
 
@@ -61,38 +59,32 @@ async def attach_devices(
     vhci = vhci or Vhci()
     vhci.check()
     async with (
-        run_devices(devices, page=web is not None and web.wanted) as ports,
+        run_devices(devices) as ports,
         trio.open_nursery() as nursery,
         AsyncExitStack() as plugs,
     ):
         if spidev:
             for name, slave in ports.spi.items():
                 await nursery.start(serve_cuse, slave, f"spidev{name}")
-        page = None
-        if web is not None:
-            listen = partial(start_listening, nursery)
-            page = await serve_page(nursery, ports.benches, ports.usb, web, listen)
+        added = await ports.serve_added(nursery, partial(start_listening, nursery))
         plugged = [
             await plugs.enter_async_context(attached(port, FIRST_DEVID + number, vhci))
             for number, port in enumerate(ports.usb)
         ]
-        yield Plugged(plugged, page, ports.devices)
+        yield Plugged(plugged, added, ports.devices)
         nursery.cancel_scope.cancel()
 
 
-async def run_attached(
-    devices: DeviceSet, vhci: Vhci, *, spidev: bool = False, web: WebOptions | None = None
-) -> int:
+async def run_attached(devices: DeviceSet, vhci: Vhci, *, spidev: bool = False) -> int:
     """Keep devices plugged in until SIGINT, SIGTERM, or the kernel's detach; return the exit code."""
     code = 0
     with trio.open_signal_receiver(*heeded(signal.SIGINT, signal.SIGTERM)) as signals:
         async with (
-            attach_devices(devices, vhci, spidev=spidev, web=web) as plugged,
+            attach_devices(devices, vhci, spidev=spidev) as plugged,
             trio.open_nursery() as ends,
         ):
             print(f"aisrv: attached to {plugged}", flush=True)
-            if plugged.page is not None:
-                click.echo(f"aisrv: {plugged.page.hint}", err=True)
+            show_hints(plugged.added)
 
             async def until_signal() -> None:
                 nonlocal code
@@ -115,7 +107,6 @@ async def run_attached(
 @usb_options
 @spi_options
 @trace_options
-@web_options
 @added_options("attach")
 @click.option("--spidev", is_flag=True, help="Also create /dev/spidev0.0; needs the kernel module cuse.")
 @verbose_option
@@ -125,7 +116,6 @@ def attach(
     usb: UsbOptions,
     spi: SpiOptions,
     trace: TraceOptions,
-    web: WebOptions,
     added: Sequence[AddedOptions],
     spidev: bool,
     verbose: int,
@@ -160,5 +150,5 @@ def attach(
             on_trap=devices.on_trap,
             added=added,
         )
-        code = trio.run(lambda: run_attached(running, Vhci(), spidev=spidev, web=web))
+        code = trio.run(lambda: run_attached(running, Vhci(), spidev=spidev))
     sys.exit(code)

@@ -3,20 +3,17 @@
 import logging
 import shutil
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import click
 import trio
 
-from aisrv.addons.web.options import WebOptions, web_options
 from aisrv.attach.preload.server import Preload, serve_preload
 from aisrv.attach.preload.trial import PreloadError
-from aisrv.board import UsbProtocol
 from aisrv.cli.one_line_errors import one_line_errors
-from aisrv.cli.options.added import AddedOptions, added_options, changed_boards
+from aisrv.cli.options.added import AddedOptions, added_options, changed_boards, show_hints
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
@@ -24,8 +21,7 @@ from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.trace import TraceOptions
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.serving import DeviceSet, Listening, serve_devices, with_traps
-from aisrv.device.device import Device
-from aisrv.terminal.option_group import GroupedCommand, option, option_group
+from aisrv.terminal.option_group import GroupedCommand, option_group
 from aisrv.terminal.require_linux import require_linux
 from aisrv.values.private_directory import private_sockets
 from aisrv.values.regular_file import ANY_SIZE, opened_regular
@@ -34,31 +30,16 @@ from host_tools.standins.launcher import environment, run_program
 logger = logging.getLogger(__name__)
 
 
-async def exec_program(
-    argv: Sequence[str],
-    devices: DeviceSet,
-    web: WebOptions | None = None,
-    report: Callable[[Sequence[Device]], None] | None = None,
-) -> int:
-    """Run a program that finds the devices in their usual places; return its exit code as shells do.
-
-    `web` is the page that shows the devices meanwhile; its address goes to standard error. `report` is called
-    with the devices when the program has ended.
-    """
+async def exec_program(argv: Sequence[str], devices: DeviceSet) -> int:
+    """Run a program that finds the devices in their usual places; return its exit code as shells do."""
     with private_sockets("usbip", "spi") as (usbip, spi):
-        listening = Listening(usbip_socket=Path(usbip), spi_socket=Path(spi), web=web)
-        return await _exec_served(argv, devices, listening, report)
+        listening = Listening(usbip_socket=Path(usbip), spi_socket=Path(spi))
+        return await _exec_served(argv, devices, listening)
 
 
-async def _exec_served(
-    argv: Sequence[str],
-    devices: DeviceSet,
-    listening: Listening,
-    report: Callable[[Sequence[Device]], None] | None,
-) -> int:
+async def _exec_served(argv: Sequence[str], devices: DeviceSet, listening: Listening) -> int:
     async with serve_devices(devices, listening) as service, trio.open_nursery() as nursery:
-        if service.page is not None:
-            print(f"aisrv: {service.page.hint}", file=sys.stderr, flush=True)
+        show_hints(service.added)
         variables = environment(service.usbip, spi_address=service.spi)
         slaves = list(service.ports.spi.values())
         try:
@@ -71,8 +52,6 @@ async def _exec_served(
         else:
             variables = preload.environment(variables)
         code = with_traps(await run_program(argv, variables), service.ports.devices)
-        if report is not None:
-            report(service.ports.devices)
         nursery.cancel_scope.cancel()
     return code
 
@@ -92,39 +71,13 @@ def is_python(program: str) -> bool:
     return first.startswith(b"#!") and b"python" in first
 
 
-@dataclass(frozen=True, slots=True)
-class ObservingOptions(TraceOptions):
-    """A trace of the run, and a report of it."""
-
-    report: bool = option(
-        "--report",
-        default=False,
-        is_flag=True,
-        help="At the end print how long the chip takes, and where; needs --device-time.",
-    )
-    json: bool = option("--json", default=False, is_flag=True, help="Print the report as a line of JSON.")
-
-
-observing_options = option_group("observing", ObservingOptions)
-
-
-def _reporter(*, as_json: bool) -> Callable[[Sequence[Device]], None]:
-    """Return what prints the reports to standard error, which the program's output does not use."""
-    from rich.console import Console
-
-    from aisrv.addons.predict.time_report import print_reports
-
-    return partial(print_reports, console=Console(stderr=True, highlight=False), as_json=as_json)
-
-
 @click.command("exec", cls=GroupedCommand, context_settings={"allow_interspersed_args": False})
 @require_linux("exec")
 @board_options
 @device_options
 @usb_options
 @spi_options
-@observing_options
-@web_options
+@option_group("observing", TraceOptions)
 @added_options("exec")
 @verbose_option
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -133,8 +86,7 @@ def exec_(
     devices: DeviceOptions,
     usb: UsbOptions,
     spi: SpiOptions,
-    observing: ObservingOptions,
-    web: WebOptions,
+    observing: TraceOptions,
     added: Sequence[AddedOptions],
     verbose: int,
     program: tuple[str, ...],
@@ -166,12 +118,6 @@ def exec_(
         boards = changed_boards(make_boards(board, devices), added)
         observing.check()
         check_spi_options(spi, boards[0])
-        if observing.json and not observing.report:
-            raise click.UsageError("--json is the form of a report: give --report, too")
-        if observing.report and not all(each.device_time for each in boards):
-            raise click.UsageError("--report needs a device that takes the chip's time: give --device-time")
-        if observing.report and any(each.protocol is not UsbProtocol.AISRV for each in boards):
-            raise click.UsageError("--report knows the AI server's own commands, not those of ioserver")
         running = DeviceSet(
             boards,
             devices.models,
@@ -182,6 +128,5 @@ def exec_(
             on_trap=devices.on_trap,
             added=added,
         )
-        report = _reporter(as_json=observing.json) if observing.report else None
-        code = trio.run(exec_program, program, running, web, report)
+        code = trio.run(exec_program, program, running)
     sys.exit(code)

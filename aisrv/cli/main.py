@@ -36,42 +36,20 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.cli.exec:exec_",
         "Run a program that finds a virtual device where it looks for USB.",
     ),
-    "model": (
-        "aisrv.addons.predict.model_command:model",
-        "Show what is in a model, draw its arena, compare engines on it.",
-    ),
-    "profile": (
-        "aisrv.addons.predict.profile_command:profile",
-        "Predict the time and memory of models on the device.",
-    ),
-    "replay": (
-        "aisrv.addons.captures.replay_command:replay_command",
-        "Play the host's side of a USB capture to a device, and compare its answers.",
-    ),
     "run": ("aisrv.cli.run:run", "Run a virtual device and serve it over USB/IP."),
     "trace": ("aisrv.cli.trace:trace", "Say what a trace of devices has in it."),
-    "wireshark": (
-        "aisrv.addons.captures.wireshark_command:wireshark",
-        "Show or install the dissector for Wireshark.",
-    ),
 }
 """Module and function of each subcommand of the core, and its line in the help."""
 
 ALL: Final = dict(sorted((COMMANDS | offered("commands")).items()))
 """Those and the ones of add-ons."""
 
-FORMER_COMMANDS: Final = {
-    "diff-engines": "aisrv.addons.predict.diff_command:diff",
-    "plan": "aisrv.addons.predict.plan_command:plan",
-}
-"""Module and function of what are subcommands of `aisrv model` now."""
-
 
 class AisrvGroup(JsonErrors, LazyGroup):
     """The command."""
 
     places = ALL
-    former_places = FORMER_COMMANDS
+    former_places = offered("former_commands")
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Find a subcommand, that of another package too."""

@@ -15,10 +15,9 @@ import trio
 import aisrv.inference.placement
 import aisrv.inference.process.isolation
 import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
-from aisrv.addons.web.options import WebOptions
 from aisrv.board import Board
 from aisrv.cli.one_line_errors import one_line_errors
-from aisrv.cli.options.added import AddedOptions, added_options, changed_boards
+from aisrv.cli.options.added import AddedOptions, added_options, changed_boards, show_hints
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.dump import dump_tensors
@@ -39,7 +38,7 @@ _PIECE: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class ServerOptions(WebOptions):
+class ServerOptions:
     """Addresses of the servers, and what ends them besides a signal; None is the board's own port."""
 
     host: str = option(
@@ -85,7 +84,7 @@ class ServerOptions(WebOptions):
             spi = board.spi.port
         if flash is None and board.flashes:
             flash = board.flashes[0].port
-        return Listening(self.host, usb, spi, flash, self.spi_host, self.flash_host, self.socket, web=self)
+        return Listening(self.host, usb, spi, flash, self.spi_host, self.flash_host, self.socket)
 
 
 async def run_until_signal(
@@ -102,8 +101,7 @@ async def run_until_signal(
             print(f"aisrv: ready at {service}", flush=True)
             if hint is not None:
                 print(f"aisrv: {hint}", file=sys.stderr, flush=True)
-            if service.page is not None:
-                print(f"aisrv: {service.page.hint}", file=sys.stderr, flush=True)
+            show_hints(service.added)
             for line in next_commands(service):
                 print(f"aisrv: try {line}", file=sys.stderr, flush=True)
 
@@ -128,9 +126,9 @@ def next_commands(service: Service) -> Iterator[str]:
     """Yield commands to type next: for the USB side, unless it is the user's, and for what add-ons serve."""
     if service.ports.devices[0].board.usb_task is None:
         yield f"aisrv-host --device usbip:{service.usbip} info"
-    for place in service.added:
+    for place, _ in service.added:
         scheme = place.partition(":")[0]
-        if offer("host_commands", scheme) is not None:
+        if offer("schemes", scheme) is not None:
             yield f"aisrv-host --device {place} {scheme} watch"
 
 

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct, field
 
-from aisrv.addons.web.address import PageAddress
-from aisrv.addons.web.options import WebOptions, serve_page
-from aisrv.attach.usbip.server import BusPlace, UsbipServer, export_all
+from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
-from aisrv.cli.options.added import AddedOptions
+from aisrv.cli.options.added import AddedOptions, Listen, Ports, Served
 from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
 from aisrv.cli.options.trace import (
@@ -45,7 +43,6 @@ from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
-    from aisrv.addons.web.device.bench import Bench
     from flash_server.chip.chip import FlashChip
 
 SWITCH_SECONDS: Final = 0.0005
@@ -100,8 +97,16 @@ class DevicePorts(Struct, frozen=True):
     """All flash chips, device by device, each with a function that has its server read it again."""
     monitored: MonitoredPorts
     devices: Sequence[Device]
-    benches: "Mapping[str, Bench]"
-    """A bench for each device, by bus id, where a page works on them."""
+    added: Sequence[AddedOptions] = ()
+    """The options of add-ons, which serve these devices."""
+
+    async def serve_added(self, nursery: trio.Nursery, listen: Listen) -> Sequence[Served]:
+        """Start the servers of add-ons. Raises OSError."""
+        return [
+            served
+            for options in self.added
+            for served in await options.serve(self.devices, self.usb, nursery, listen)
+        ]
 
 
 class Listening(Struct, frozen=True):
@@ -118,8 +123,6 @@ class Listening(Struct, frozen=True):
     flash_host: str = LOOPBACK
     usbip_socket: Path | None = None
     spi_socket: Path | None = None
-    web: WebOptions | None = None
-    """The page, if one is wanted."""
 
 
 class Service(Struct, frozen=True):
@@ -131,9 +134,8 @@ class Service(Struct, frozen=True):
     """Address of the SPI link server, if asked for."""
     flash: str | None
     """Address of the serprog server of the flash chip, if asked for."""
-    added: Sequence[str] = ()
-    """Servers of add-ons, as `jacdac:HOST:PORT` and so on."""
-    page: PageAddress | None = None
+    added: Sequence[Served] = ()
+    """Servers of add-ons."""
 
     def __str__(self) -> str:
         places = [f"usbip:{self.usbip}"]
@@ -141,9 +143,7 @@ class Service(Struct, frozen=True):
             places += [f"spi:{name}@{self.spi}" for name in self.ports.spi]
         if self.flash is not None:
             places.append(f"serprog:{self.flash}")
-        places += self.added
-        if self.page is not None:
-            places.append(f"web:{self.page.url}")
+        places += [served.place for served in self.added]
         return ", ".join(places)
 
 
@@ -154,8 +154,7 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
     Hosts know the devices as 1-1, 1-2 and so on, their SPI ports as 0.0, 1.0 and so on. Raises as
     `run_devices`.
     """
-    page = listening.web is not None and listening.web.wanted
-    async with run_devices(devices, page=page) as ports, trio.open_nursery() as nursery:
+    async with run_devices(devices) as ports, trio.open_nursery() as nursery:
         listen = partial(start_listening, nursery)
 
         async def listen_at(server: StreamServer, path: Path) -> str:
@@ -185,23 +184,14 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
                 listening.flash,
                 "--flash-port",
             )
-        added = [
-            place
-            for options in devices.added
-            for place in await options.serve(ports.devices, nursery, listen)
-        ]
-        address = None
-        if listening.web is not None:
-            address = await serve_page(nursery, ports.benches, ports.usb, listening.web, listen)
-        yield Service(ports, usbip, spi, flash, added, address)
+        yield Service(ports, usbip, spi, flash, await ports.serve_added(nursery, listen))
         nursery.cancel_scope.cancel()
 
 
 @asynccontextmanager
-async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterator[DevicePorts]:
+async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
     """Run devices with their models; yield the outside of the devices.
 
-    `page` is whether a page works on them, which puts faults and traces between a device and its hosts.
     Raises ModelRefused, OSError or StorageError for addresses and files, XcoreError for a board with more
     than a node has.
     """
@@ -221,29 +211,21 @@ async def run_devices(devices: DeviceSet, *, page: bool = False) -> AsyncIterato
             for device in running
             for number, chip in enumerate(device.flashes)
         ]
-        buses: Sequence[HostPort] = [device.usb for device in running]
-        spi_buses: Sequence[SpiPort | None] = [device.spi for device in running]
-        benches: Mapping[str, Bench] = {}
-        if page:
-            from aisrv.addons.web.device.bench import open_benches
-
-            names = [str(BusPlace.of(number)) for number in range(len(running))]
-            by_name = dict(zip(names, running, strict=True))
-            benches = await stack.enter_async_context(open_benches(by_name))
-            buses = [bench.port for bench in benches.values()]
-            spi_buses = [bench.spi for bench in benches.values()]
+        for number, device in reversed([*enumerate(running)]):
+            stack.callback(print_lateness, device, number)
+        ports = Ports([device.usb for device in running], [device.spi for device in running])
+        added: list[AddedOptions] = []
+        for options in devices.added:
+            entered, ports = await stack.enter_async_context(options.beside(running, ports))
+            added.append(entered)
         begin = running[0].node.clock.deadline(0)
-        spi = stack.enter_context(wrap_spi_ports(spi_buses, devices.spi, begin))
-        usb = await stack.enter_async_context(wrap_usb_ports(buses, devices.usb))
+        spi = stack.enter_context(wrap_spi_ports(ports.spi, devices.spi, begin))
+        usb = await stack.enter_async_context(wrap_usb_ports(ports.usb, devices.usb))
         traced = trace_ports(recording, running, usb, spi)
         await stack.enter_async_context(keep_written(recording))
         await stack.enter_async_context(report_at_sigquit(running))
         monitored = stack.enter_context(watch_devices(running, *traced, devices.status))
-        try:
-            yield DevicePorts(monitored.usb, monitored.spi, chips, monitored, running, benches)
-        finally:
-            for number, device in enumerate(running):
-                print_lateness(device, number)
+        yield DevicePorts(monitored.usb, monitored.spi, chips, monitored, running, added)
 
 
 def with_traps(code: int, devices: Sequence[Device]) -> int:

@@ -13,7 +13,17 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-NAMES: Final = ("evaluate", "firmware", "graph", "jacdac", "kernels", "pins")
+NAMES: Final = (
+    "captures",
+    "evaluate",
+    "firmware",
+    "graph",
+    "jacdac",
+    "kernels",
+    "pins",
+    "predict",
+    "web",
+)
 """The add-ons of the product, in the order of lists."""
 GROUP: Final = "aisrv.addons"
 """Entry points of those of other packages."""
@@ -82,6 +92,8 @@ class AddOn(NamedTuple):
     """Kinds of tasks of boards, by a key that tasks of no other kind have."""
     commands: Mapping[str, tuple[str, str]] = {}
     """Subcommands of `aisrv`, each with its line in the help."""
+    former_commands: Mapping[str, str] = {}
+    """Subcommands of `aisrv` by names that they had once: they work, and are not listed."""
     host_commands: Mapping[str, str] = {}
     """Subcommands of `aisrv-host`."""
     schemes: Mapping[str, Scheme] = {}

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from aisrv.addons.jacdac.board import Jacdac
 from aisrv.board import Board, BoardError, plan_of
-from aisrv.cli.options.added import AddedOptions, Listen
+from aisrv.cli.options.added import AddedOptions, Listen, Served
 from aisrv.device.device import Device
 from aisrv.listeners.stream_server import LOOPBACK
 from aisrv.terminal.option_group import option
+from phy.usb.bus import HostPort
 
 DASHBOARD: Final = "https://microsoft.github.io"
 TCP_PORT: Final = 8082
@@ -91,8 +92,11 @@ class JacdacOptions(AddedOptions):
             raise click.UsageError(str(error)) from None
         return [board, *boards[1:]]
 
-    async def serve(self, devices: Sequence[Device], nursery: trio.Nursery, listen: Listen) -> Sequence[str]:
+    async def serve(
+        self, devices: Sequence[Device], usb: Sequence[HostPort], nursery: trio.Nursery, listen: Listen
+    ) -> Sequence[Served]:
         """Serve the bus of the first device that has one."""
+        _ = usb
         for device in devices:
             if (spec := device.board.part(Jacdac)) is not None:
                 from aisrv.addons.jacdac.serving import Servers, serve_bus
@@ -101,7 +105,7 @@ class JacdacOptions(AddedOptions):
                 websocket_port = _first(self.jacdac_websocket_port, spec.websocket_port, WEBSOCKET_PORT)
                 ports = self.jacdac_host, port, websocket_port
                 servers = Servers(*ports, self.jacdac_origin, self.jacdac_serial, spec.hub)
-                return await serve_bus(device, servers, nursery, listen)
+                return [Served(place) for place in await serve_bus(device, servers, nursery, listen)]
         return ()
 
 

@@ -1,27 +1,29 @@
 """The options of `run`, `exec` and `attach` for the page that shows devices in a browser."""
 
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 import trio
 
 from aisrv.addons.web.address import PORT, PageAddress, page_token
+from aisrv.attach.usbip.server import BusPlace
+from aisrv.cli.options.added import AddedOptions, Listen, Ports, Served
+from aisrv.device.device import Device
 from aisrv.listeners.stream_server import LOOPBACK
 from aisrv.terminal.file_types import FILE
-from aisrv.terminal.option_group import option, option_group
+from aisrv.terminal.option_group import option
+from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from aisrv.addons.web.device.bench import Bench
-    from aisrv.cli.options.added import Listen
-    from phy.usb.bus import HostPort
 
 
 @dataclass(frozen=True, slots=True)
-class WebOptions:
+class WebOptions(AddedOptions):
     """A page that shows the devices, and works on them."""
 
     web: int | None = option(
@@ -42,39 +44,40 @@ class WebOptions:
         help="File with the token that the page asks for. [default: a new one each time]",
     )
 
-    @property
-    def wanted(self) -> bool:
-        """Whether there is to be a page."""
-        return self.web is not None
+    benches: "Mapping[str, Bench]" = field(default_factory=dict)
+    """No option: the bench of each running device, by bus id, where there is a page."""
 
+    @asynccontextmanager
+    async def beside(self, devices: Sequence[Device], ports: Ports) -> AsyncIterator[tuple[Self, Ports]]:
+        """Put a bench between each device and its hosts."""
+        if self.web is None:
+            yield self, ports
+            return
+        from aisrv.addons.web.device.bench import open_benches
 
-web_options = option_group("web", WebOptions)
+        names = [str(BusPlace.of(number)) for number in range(len(devices))]
+        async with open_benches(dict(zip(names, devices, strict=True)), ports) as benches:
+            between = Ports([each.port for each in benches.values()], [each.spi for each in benches.values()])
+            yield replace(self, benches=benches), between
 
+    async def serve(
+        self, devices: Sequence[Device], usb: Sequence[HostPort], nursery: trio.Nursery, listen: Listen
+    ) -> Sequence[Served]:
+        """Serve the page."""
+        _ = devices
+        if self.web is None:
+            return ()
+        from aisrv.addons.web.device.controls import Controls, Target
+        from aisrv.addons.web.device.device_view import DeviceView
+        from aisrv.addons.web.hub import Hub
+        from aisrv.addons.web.server import PageServer
 
-async def serve_page(
-    nursery: trio.Nursery,
-    benches: "Mapping[str, Bench]",
-    usb: "Sequence[HostPort]",
-    options: WebOptions,
-    listen: "Listen",
-) -> PageAddress | None:
-    """Start the page's server for the devices of benches and their ports; return its address. Raises OSError.
-
-    None where no page is wanted.
-    """
-    if options.web is None:
-        return None
-    from aisrv.addons.web.device.controls import Controls, Target
-    from aisrv.addons.web.device.device_view import DeviceView
-    from aisrv.addons.web.hub import Hub
-    from aisrv.addons.web.server import PageServer
-
-    token = page_token(options.web_token)
-    hub = Hub([DeviceView(name, bench.device, bench) for name, bench in benches.items()])
-    pairs = zip(benches.items(), usb, strict=True)
-    controls = Controls({name: Target(bench.device, port, bench) for (name, bench), port in pairs})
-    server = PageServer(hub, controls, token)
-    place = await listen(server.serve, options.web_host, options.web, "--web")
-    await nursery.start(controls.run)
-    nursery.start_soon(hub.run)
-    return PageAddress(f"http://{place}/", token)
+        token = page_token(self.web_token)
+        hub = Hub([DeviceView(name, bench.device, bench) for name, bench in self.benches.items()])
+        pairs = zip(self.benches.items(), usb, strict=True)
+        controls = Controls({name: Target(bench.device, port, bench) for (name, bench), port in pairs})
+        place = await listen(PageServer(hub, controls, token).serve, self.web_host, self.web, "--web")
+        await nursery.start(controls.run)
+        nursery.start_soon(hub.run)
+        page = PageAddress(f"http://{place}/", token)
+        return [Served(f"web:{page.url}", page.hint)]

@@ -29,8 +29,7 @@ def token(tmp_path: Path) -> Path:
 
 async def do(service: Service, target: str) -> bytes:
     """Have the page do something; return the body of the answer."""
-    assert service.page is not None
-    port = int(service.page.url.split(":")[2].rstrip("/"))
+    port = int(service.added[0].place.split(":")[3].rstrip("/"))
     head = f"Host: 127.0.0.1:{port}\r\nX-Aisrv-Token: T\r\nConnection: close\r\nContent-Length: 0\r\n"
     answer = b""
     async with await trio.open_tcp_stream("127.0.0.1", port) as page:
@@ -56,7 +55,7 @@ async def read_status(service: Service, number: int = 0) -> TransferStatus:
 async def test_a_fault_hits_hosts_of_its_device_alone(token: Path, tmp_path: Path) -> None:
     usb = UsbOptions(pcap=tmp_path / "pcap")
     async with serve_devices(
-        DeviceSet([Board(), Board()], usb=usb), Listening(web=WebOptions(0, web_token=token))
+        DeviceSet([Board(), Board()], usb=usb, added=[WebOptions(0, web_token=token)]), Listening()
     ) as service:
         assert await do(service, "fault?device=1-2&spec=stall:in:1") == b"done\n"
         assert await read_status(service, 0) is TransferStatus.OKAY
@@ -69,7 +68,7 @@ async def test_a_fault_hits_hosts_of_its_device_alone(token: Path, tmp_path: Pat
 async def test_a_fault_of_the_page_and_one_of_the_command_line(token: Path) -> None:
     usb = UsbOptions(faults=(Fault.parse("stall:in:1"),))
     async with serve_devices(
-        DeviceSet([Board()], usb=usb), Listening(web=WebOptions(0, web_token=token))
+        DeviceSet([Board()], usb=usb, added=[WebOptions(0, web_token=token)]), Listening()
     ) as service:
         await do(service, "fault?device=1-1&spec=stall:in:2")
         ended = [await read_status(service) for _ in range(3)]
@@ -77,7 +76,9 @@ async def test_a_fault_of_the_page_and_one_of_the_command_line(token: Path) -> N
 
 
 async def test_a_trace_of_what_hosts_and_masters_do(token: Path) -> None:
-    async with serve_devices(DeviceSet([Board()]), Listening(web=WebOptions(0, web_token=token))) as service:
+    async with serve_devices(
+        DeviceSet([Board()], added=[WebOptions(0, web_token=token)]), Listening()
+    ) as service:
         assert await do(service, "trace?device=1-1&on=1") == b"done\n"
         await read_status(service)
         await service.ports.spi["0.0"].message([SpiTransfer(b"\x10" + bytes(6))])
@@ -88,6 +89,6 @@ async def test_a_trace_of_what_hosts_and_masters_do(token: Path) -> None:
 
 @pytest.mark.plain_time("it asks for the plain bus")
 async def test_without_a_page_nothing_is_between() -> None:
-    async with serve_devices(DeviceSet([Board()]), Listening(web=WebOptions())) as service:
+    async with serve_devices(DeviceSet([Board()], added=[WebOptions()]), Listening()) as service:
         assert [type(port) for port in service.ports.usb] == [UsbBus]
-        assert service.ports.benches == {}
+        assert service.added == []

@@ -8,7 +8,6 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -431,9 +430,10 @@ async def test_command_goes_on_while_the_page_has_the_cable_out(
 ) -> None:
     token = tmp_path / "token"
     token.write_text("T")
-    async with attach_devices(DeviceSet([Board()]), kernel, web=WebOptions(0, web_token=token)) as plugged:
-        assert plugged.page is not None
-        port = int(plugged.page.url.split(":")[2].rstrip("/"))
+    async with attach_devices(
+        DeviceSet([Board()], added=[WebOptions(0, web_token=token)]), kernel
+    ) as plugged:
+        port = int(plugged.added[0].place.split(":")[3].rstrip("/"))
 
         async def do(name: str) -> None:
             async with await trio.open_tcp_stream("127.0.0.1", port) as page:
@@ -455,7 +455,7 @@ async def test_command_serves_a_page_that_shows_what_is_attached(
     kernel: Kernel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(partial(run_attached, DeviceSet([Board()]), kernel, web=WebOptions(web=0)))
+        nursery.start_soon(run_attached, DeviceSet([Board()], added=[WebOptions(web=0)]), kernel)
         with trio.fail_after(60):
             await kernel.attached.wait()
         await wait_all_tasks_blocked()

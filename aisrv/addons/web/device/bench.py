@@ -7,6 +7,7 @@ from typing import Final
 
 import trio
 
+from aisrv.cli.options.added import Ports
 from aisrv.device.device import Device
 from aisrv.monitor.trace.detail import Detail
 from aisrv.monitor.trace.recording import TraceRecording
@@ -28,17 +29,28 @@ class BenchError(ValueError):
 class Bench:
     """A device's bench; hosts are to drive its `port` and `spi`, which pass everything straight on."""
 
-    def __init__(self, name: str, device: Device, nursery: trio.Nursery, traced: set[str]) -> None:
-        """`nursery` runs delays of faults; `traced` has the device that is traced, of all benches."""
+    def __init__(
+        self,
+        name: str,
+        device: Device,
+        ports: tuple[HostPort, SpiPort | None],
+        nursery: trio.Nursery,
+        traced: set[str],
+    ) -> None:
+        """`ports` are those of USB and SPI behind it; `nursery` runs delays of faults.
+
+        `traced` has the device that is traced, of all benches.
+        """
+        usb, spi = ports
         self._name = name
         self.device: Final = device
         self._nursery = nursery
         self._traced = traced
         self._plan: Final = FaultPlan(())
-        self._faulty: Final = TapPoint(device.usb)
+        self._faulty: Final = TapPoint(usb)
         self._has_faults = False
         self._tap: Final = TapPoint(self._faulty)
-        self._spi: Final = None if device.spi is None else SpiTapPoint(device.spi)
+        self._spi: Final = None if spi is None else SpiTapPoint(spi)
         self._trace = ExitStack()
         self._sink = MemorySink(RING)
 
@@ -106,11 +118,16 @@ class Bench:
 
 
 @asynccontextmanager
-async def open_benches(devices: Mapping[str, Device]) -> AsyncIterator[dict[str, Bench]]:
-    """Have a bench for each device, by name, within the block."""
+async def open_benches(
+    devices: Mapping[str, Device], ports: Ports | None = None
+) -> AsyncIterator[dict[str, Bench]]:
+    """Have a bench for each device, by name, within the block; before `ports`, or those of the devices."""
+    if ports is None:
+        ports = Ports([each.usb for each in devices.values()], [each.spi for each in devices.values()])
     traced: set[str] = set()
     async with trio.open_nursery() as nursery:
-        benches = {name: Bench(name, device, nursery, traced) for name, device in devices.items()}
+        pairs = zip(devices.items(), zip(ports.usb, ports.spi, strict=True), strict=True)
+        benches = {name: Bench(name, device, pair, nursery, traced) for (name, device), pair in pairs}
         try:
             yield benches
         finally:

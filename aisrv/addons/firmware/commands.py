@@ -159,6 +159,19 @@ class XscopeOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class WiredOptions(PinsOptions):
+    """What is wired to the pins, and a recording of them."""
+
+    functions: Sequence[str] = option(
+        "--pins",
+        default=(),
+        multiple=True,
+        metavar="MODULE:FUNCTION",
+        help="Async function in Python that stands for what is wired to the pins; may be repeated.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class FirmwareRun:
     """What `aisrv firmware run` is told, for whoever runs files of a kind."""
 
@@ -188,27 +201,20 @@ def firmware() -> None:
 @require_linux("firmware run")
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("--tile1", multiple=True, type=FILE, help="Source of the program of tile 1; may be repeated.")
-@click.option(
-    "--pins",
-    multiple=True,
-    metavar="MODULE:FUNCTION",
-    help="Async function in Python that stands for what is wired to the pins; may be repeated.",
-)
 @option_group("compiler", CompilerOptions)
 @option_group("run", RunOptions)
 @option_group("probes", XscopeOptions)
 @trace_options
-@option_group("recording", PinsOptions)
+@option_group("pins", WiredOptions)
 @verbose_option
 def run(
     files: Sequence[Path],
     tile1: Sequence[Path],
-    pins: Sequence[str],
     compiler: CompilerOptions,
     run: RunOptions,
     probes: XscopeOptions,
     trace: TraceOptions,
-    recording: PinsOptions,
+    pins: WiredOptions,
     verbose: int,
 ) -> None:
     """Compile FILES and run them as the program of tile 0.
@@ -241,8 +247,8 @@ def run(
     start_logging(verbose)
     trace.check()
     run_kind: Callable[[FirmwareRun], int] = load(_kind_of((*files, *tile1)).runs)
-    wired = _pin_tasks(pins, files[0].absolute().parent)
-    outside = [*_recorders(recording), *wired]
+    wired = _pin_tasks(pins.functions, files[0].absolute().parent)
+    outside = [*_recorders(pins), *wired]
     raise SystemExit(run_kind(FirmwareRun(files, tile1, outside, compiler, run, probes, trace)))
 
 

@@ -1,0 +1,1 @@
+"""A package that adds to aisrv: a table of board files, its task, and a command."""

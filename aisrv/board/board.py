@@ -129,7 +129,8 @@ class Board:
     description: str = ""
     """Short description of the board."""
     folder: Path | None = field(default=None, compare=False)
-    """Folder in which modules of its tasks are looked for first."""
+    """Folder in which modules of its tasks are looked for first, and base of relative paths in its sensor's
+    source."""
     file: TomlFile | None = field(default=None, compare=False, repr=False)
     """File that it was read from, for messages."""
 

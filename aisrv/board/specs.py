@@ -10,7 +10,7 @@ from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.values.printable import PrintableError
 from aisrv.values.settings.size import KIB
-from aisrv.values.settings.tables import Integer, Table
+from aisrv.values.settings.tables import Integer, Number, Table
 from flash_server.chip.part import CLOCK_HZ, MX25R6435F, WIDTH, FlashPart
 from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
 
@@ -182,37 +182,31 @@ class FlashSpec:
         return self.clock_hz * self.width / 8
 
 
-@dataclass(frozen=True, slots=True)
-class SensorSpec:
+class SensorSpec(Table, frozen=True):
     """A sensor, and the tile of the tasks that acquire its frames."""
 
-    tile: int
+    tile: Integer
     """Tile of its two tasks."""
     source: str
     """Source of frames, as "scheme:place": `pattern:bars`."""
     encoding: str = "bayer"
     """Encoding of a frame's pixels: bayer, yuv, rgb or samples."""
-    width: int = 640
+    width: Integer = 640
     """Pixels of a row."""
-    height: int = 480
+    height: Integer = 480
     """Rows."""
-    rate: float | None = None
+    rate: Number | None = None
     """Frames a second of device time; without it each frame is delivered as soon as it is asked for."""
     registers: str = "generic"
     """Register model on the sensor's I2C bus: generic or gc2145."""
     stream: bool = False
     """Whether its engines acquire and infer by themselves as soon as a model is loaded."""
-    folder: Path = field(default=Path(), compare=False)
-    """Base of relative paths in `source`."""
-    origin: str = field(default="", compare=False)
-    """Place of the source, for messages: `board.toml:9: sensor.source`."""
 
 
-@dataclass(frozen=True, slots=True)
-class PortSpec:
+class PortSpec(Table, frozen=True):
     """A port of a tile that the board gives a use, only to be shown."""
 
-    tile: int
+    tile: Integer
     """Tile that has the port."""
     location: str
     """The port as XMOS names it: `XS1_PORT_4C`."""

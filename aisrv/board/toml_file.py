@@ -176,23 +176,6 @@ class _Flash(
     port: Integer | None = None
 
 
-class _Sensor(Table, frozen=True):
-    tile: Integer
-    source: str
-    encoding: str | None = None
-    width: Integer | None = None
-    height: Integer | None = None
-    rate: Number | None = None
-    registers: str | None = None
-    stream: bool | None = None
-
-
-class _Port(Table, frozen=True):
-    tile: Integer
-    location: str
-    name: str
-
-
 class BoardTables(Table, frozen=True):
     """The tables of a board's file."""
 
@@ -207,9 +190,9 @@ class BoardTables(Table, frozen=True):
     """An AI engine, for each; without any of these tables there is one engine with the defaults."""
     flash: tuple[_Flash, ...] | None = None
     """A flash chip, for each; without any of these tables there is none."""
-    sensor: _Sensor | None = None
+    sensor: SensorSpec | None = None
     """A sensor; without this table there is none."""
-    ports: tuple[_Port, ...] | None = None
+    ports: tuple[PortSpec, ...] = ()
     """A port with a use, for each, only to be shown."""
     tasks: tuple[TaskSpec, ...] = ()
     """A task of your own, for each."""
@@ -218,7 +201,7 @@ class BoardTables(Table, frozen=True):
 def _board(file: TomlFile) -> Board:
     kinds = _added(file)
     tables = convert(file, board_tables(kinds, _tasks_type(file.values.get("tasks"))))
-    changes: dict[str, Any] = {"spi": tables.spi, "tasks": tables.tasks}
+    changes: dict[str, Any] = {name: getattr(tables, name) for name in ("spi", "sensor", "ports", "tasks")}
     changes |= {"folder": file.directory, "file": file}
     if tables.description is not None:
         changes["description"] = tables.description
@@ -232,12 +215,6 @@ def _board(file: TomlFile) -> Board:
         )
     if tables.flash is not None:
         changes["flashes"] = tuple(_flash(file, number, table) for number, table in enumerate(tables.flash))
-    if tables.sensor is not None:
-        changes["sensor"] = SensorSpec(
-            **tables.sensor.given(), folder=file.directory, origin=file.place(("sensor", "source"))
-        )
-    if tables.ports is not None:
-        changes["ports"] = tuple(PortSpec(**table.given()) for table in tables.ports)
     if "usb_task" in changes and "usb_tile" not in changes:
         tiles = [task.tile for task in tables.tasks if task.name == changes["usb_task"]]
         changes |= {"usb_tile": tiles[0]} if tiles else {}

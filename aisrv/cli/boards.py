@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 import json
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 import click
@@ -37,7 +37,7 @@ def board_values(board: Board) -> dict[str, Any]:
         del engine["origin"]
         engine["boot"] = _BOOT_NAMES.get(spec.boot) if spec.boot is not None else None
     if board.sensor is not None:
-        del values["sensor"]["origin"]
+        values["sensor"] = structs.asdict(board.sensor) | {"folder": board.folder or Path()}
     del values["file"], values["folder"]
     values["tasks"] = [_task_values(board, number) for number in range(len(board.tasks))]
     return {**values, "demand": _plan_values(board, plan_of(board))}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from msgspec import Struct, field
@@ -106,7 +107,7 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
         if board.sensor is None:
             source = None
         elif source is None:
-            source = open_sensor(board.sensor)
+            source = open_sensor(board, board.sensor)
         if source is not None:
             source = factory.source(source)
         logs = [DebugLog(logging.getLogger(f"aisrv.engine{n}")) for n in range(len(board.engines))]
@@ -201,7 +202,7 @@ def _exposure(source: FrameSource) -> Exposure:
     return Exposure(source)
 
 
-def open_sensor(spec: SensorSpec) -> FrameSource:
+def open_sensor(board: Board, spec: SensorSpec) -> FrameSource:
     """Open the source of a board's sensor. Raises SourceError."""
     from aisrv.sensors.image.frame import SourceError
     from aisrv.sensors.sources.opening import open_source
@@ -209,8 +210,10 @@ def open_sensor(spec: SensorSpec) -> FrameSource:
 
     rate = None if spec.rate is None else f"{spec.rate:.12g}"
     size = f"{spec.width}x{spec.height}"
+    folder = board.folder or Path()
     try:
         text = SourceSpec.from_text(spec.source)
-        return open_source(text.with_defaults(size=size, encoding=spec.encoding, rate=rate), spec.folder)
+        return open_source(text.with_defaults(size=size, encoding=spec.encoding, rate=rate), folder)
     except SourceError as error:
-        raise SourceError(f"{spec.origin}: {error}" if spec.origin else str(error)) from error
+        place = board.place("sensor", "source")
+        raise SourceError(f"{place}: {error}" if place else str(error)) from error

@@ -17,8 +17,6 @@ from aisrv.board import (
     Board,
     EngineSpec,
     FlashSpec,
-    PortSpec,
-    SensorSpec,
 )
 from aisrv.board.toml_file import board_tables
 from aisrv.board.user_tasks import task_tables
@@ -41,8 +39,6 @@ _BOARD: Final[Mapping[str, type]] = {
     "flash": FlashSpec,
     "flash.part": FlashPart,
     "flash.part.erases": Erase,
-    "sensor": SensorSpec,
-    "ports": PortSpec,
 }
 """What the tables of a board's file become, whose fields have the defaults and most of the meanings."""
 

@@ -426,6 +426,13 @@ def test_an_absolute_path_stays() -> None:
                 'write "scheme:what" such as pattern:bars'
             ),
         ),
+        (
+            "[sensor]\ntile = 0\nsource = 'pattern:bars'\nfolder = '/'",
+            (
+                "4: sensor.folder: 'folder' is not known here; known are "
+                "tile, source, encoding, width, height, rate, registers, stream"
+            ),
+        ),
         # the text
         ("[node\n", "1: Expected ']' at the end of a table declaration"),
         ("[node]\n\nclock = ", "3: Invalid value"),

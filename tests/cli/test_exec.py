@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from aisrv.addons.captures.replay.transfers import devices_of
 from aisrv.cli.exec import exec_
@@ -109,6 +110,15 @@ def test_a_sensor_source_of_a_board_is_refused_with_file_and_key(tmp_path: Path)
         f"{path}:4: sensor.source: no pattern is called 'nosuch': there are bars, gradient, checker, "
         "moving, noise"
     )
+
+
+def test_the_file_of_a_sensor_is_looked_for_beside_that_of_the_board(tmp_path: Path) -> None:
+    path = tmp_path / "board.toml"
+    path.write_text(SENSOR.format(source="image:picture.png", kind=""))
+    Image.new("RGB", (8, 8)).save(tmp_path / "picture.png")
+    assert CALLS.call("--board", path, "--", "true").exit_code == 0
+    (tmp_path / "picture.png").unlink()
+    assert str(tmp_path / "picture.png") in refused("--board", path, "--", "true", code=1)
 
 
 def test_the_program_gets_the_address_of_its_own_device(tmp_path: Path) -> None:

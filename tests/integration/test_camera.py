@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from msgspec import structs
 from PIL import Image
 from trio.testing import MockClock
 
@@ -154,7 +155,7 @@ def _model(frames: Path) -> Path:
 def by_itself(frames: Path) -> Board:
     board = camera(frames)
     assert board.sensor is not None
-    return replace(board, sensor=replace(board.sensor, stream=True))
+    return replace(board, sensor=structs.replace(board.sensor, stream=True))
 
 
 def test_board_that_streams_by_itself_classifies_each_frame_without_a_host(frames: Path) -> None:

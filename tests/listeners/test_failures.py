@@ -189,7 +189,7 @@ class BrokenSource:
 
 
 async def test_error_in_a_sensor_source_ends_its_device_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "open_sensor", lambda _spec: BrokenSource())
+    monkeypatch.setattr(parts, "open_sensor", lambda *_: BrokenSource())
     boards = Board(serial="LAB-1", sensor=SensorSpec(tile=0, source="pattern:bars")), Board(serial="LAB-2")
     reported = ""
     try:

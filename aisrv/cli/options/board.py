@@ -149,6 +149,7 @@ def make_board(options: BoardOptions) -> Board:
         tiles = options.tiles or base.tiles
         last = tiles - 1
         port = (base.spi or DEFAULT_SPI) if options.spi else None if options.spi is False else base.spi
+        sensor = base.sensor
         board = replace(
             base,
             engines=_engines(base, tiles, options),
@@ -158,7 +159,7 @@ def make_board(options: BoardOptions) -> Board:
             device_time=base.device_time if options.device_time is None else options.device_time,
             spi=None if port is None else structs.replace(port, tile=min(port.tile, last)),
             flashes=tuple(replace(chip, tile=min(chip.tile, last)) for chip in flashes),
-            sensor=None if base.sensor is None else replace(base.sensor, tile=min(base.sensor.tile, last)),
+            sensor=None if sensor is None else structs.replace(sensor, tile=min(sensor.tile, last)),
             ports=tuple(each for each in base.ports if each.tile <= last),
             parts=tuple(part.within(tiles) for part in base.parts),
             tasks=tuple(structs.replace(task, tile=min(task.tile, last)) for task in base.tasks),

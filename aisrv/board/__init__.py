@@ -13,12 +13,10 @@ from aisrv.board.specs import (
     LARGEST_FLASH,
     LARGEST_INTERNAL,
     LONGEST_SERIAL,
-    ArenaMemory,
     BoardError,
     BoardFileError,
     CommandsSpec,
     EngineSpec,
-    FlashPath,
     FlashSpec,
     PortSpec,
     SensorSpec,
@@ -28,6 +26,7 @@ from aisrv.board.specs import (
 from aisrv.board.task_plan import CHANNEL_ENDS, CORES, Plan, plan_of
 from aisrv.board.tasks import End, Link, Servers, Task, TaskKind
 from aisrv.board.user_tasks import TaskSpec
+from aisrv.protocol.memories import FlashPath, Memory
 from aisrv.values.settings.size import KIB
 
 __all__ = [
@@ -45,7 +44,6 @@ __all__ = [
     "LARGEST_FLASH",
     "LARGEST_INTERNAL",
     "LONGEST_SERIAL",
-    "ArenaMemory",
     "Board",
     "BoardError",
     "BoardFileError",
@@ -55,6 +53,7 @@ __all__ = [
     "FlashPath",
     "FlashSpec",
     "Link",
+    "Memory",
     "Part",
     "Plan",
     "PortSpec",

@@ -17,7 +17,6 @@ from aisrv.board.specs import (
     REGISTER_MODELS,
     BoardError,
     EngineSpec,
-    FlashPath,
     FlashSpec,
     PortSpec,
     SensorSpec,
@@ -27,6 +26,7 @@ from aisrv.board.specs import (
 from aisrv.board.tasks import Link, Servers, Task
 from aisrv.board.user_tasks import TaskSpec, check_tasks
 from aisrv.protocol.commands import GPIO_COUNT
+from aisrv.protocol.memories import FlashPath
 from aisrv.values.settings.size import KIB
 from aisrv.values.settings.tables import Table
 from aisrv.values.settings.toml_file import TomlFile

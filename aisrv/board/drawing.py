@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Final
 
-from aisrv.board import CHANNEL_ENDS, CORES, ArenaMemory, Board, Plan, Task, UsbProtocol, plan_of
+from aisrv.board import CHANNEL_ENDS, CORES, Board, Plan, Task, UsbProtocol, plan_of
 from aisrv.protocol.commands import GPIO_COUNT
+from aisrv.protocol.memories import Memory
 from aisrv.values.settings.size import Size
 
 _GAP: Final = "   "
-_ARENAS: Final = {ArenaMemory.INTERNAL: "arena", ArenaMemory.EXTERNAL: "external arena"}
+_ARENAS: Final = {Memory.INTERNAL: "arena", Memory.EXTERNAL: "external arena"}
 _PROTOCOLS: Final = {UsbProtocol.AISRV: "the AI server's commands", UsbProtocol.IOSERVER: "the IO server's"}
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import EngineKind, default_kind
+from aisrv.protocol.memories import Memory
 from aisrv.values.printable import PrintableError
 from aisrv.values.settings.size import KIB
 from aisrv.values.settings.tables import Integer, Number, Table
@@ -60,24 +61,6 @@ class UsbProtocol(enum.Enum):
     """The commands of XMOS's later firmware: each engine is a model number, and hosts cannot load models."""
 
 
-class FlashPath(enum.Enum):
-    """Speed at which a device reads parameters from flash, which decides on the time of an inference."""
-
-    SERVER = "server"
-    """Through the flash server."""
-    FAST = "fast"
-    """Fast flash, which came with the tools of 2024."""
-
-
-class ArenaMemory(enum.Enum):
-    """Memory that holds an engine's arena."""
-
-    INTERNAL = "internal"
-    """The SRAM of its tile."""
-    EXTERNAL = "external"
-    """LPDDR, beside what a model set in EXT memory takes."""
-
-
 @dataclass(frozen=True, slots=True)
 class CommandsSpec:
     """Commands of the user's own, which an engine knows besides those of the AI server."""
@@ -98,7 +81,7 @@ class EngineSpec:
     """Tile that it runs on."""
     arena_bytes: int = DEFAULT_ARENA
     """Bytes of the tensor arena; a model set in ARENA memory takes its bytes from it."""
-    arena_memory: ArenaMemory = ArenaMemory.INTERNAL
+    arena_memory: Memory = Memory.INTERNAL
     """Memory that holds the arena: the SRAM of its tile, or external memory."""
     external_bytes: int = DEFAULT_EXTERNAL
     """Bytes of external memory for models set in EXT memory."""
@@ -133,7 +116,7 @@ class EngineSpec:
     @property
     def internal_arena_bytes(self) -> int:
         """Bytes that the arena takes of its tile's memory."""
-        return self.arena_bytes if self.arena_memory is ArenaMemory.INTERNAL else 0
+        return self.arena_bytes if self.arena_memory is Memory.INTERNAL else 0
 
     @property
     def all_external_bytes(self) -> int:

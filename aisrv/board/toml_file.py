@@ -12,13 +12,11 @@ from msgspec import Meta, defstruct, structs
 
 from aisrv.board import (
     BOOT_MEMORIES,
-    ArenaMemory,
     Board,
     BoardError,
     BoardFileError,
     CommandsSpec,
     EngineSpec,
-    FlashPath,
     FlashSpec,
     Part,
     PortSpec,
@@ -31,6 +29,7 @@ from aisrv.board import (
 from aisrv.board.user_tasks import task_table
 from aisrv.model.labels import LARGEST_LABELS, labels_in
 from aisrv.protocol.engine_kind import EngineKind, EngineKindError
+from aisrv.protocol.memories import FlashPath, Memory
 from aisrv.values.addons import load, offer, offered
 from aisrv.values.regular_file import read_regular
 from aisrv.values.settings.errors import SettingsError
@@ -84,7 +83,7 @@ class _Engine(
     kind: str | None = None
     fallback: str | None = None
     arena_bytes: Size | None = None
-    arena_memory: ArenaMemory | None = None
+    arena_memory: Memory | None = None
     external_clock_mhz: Number | None = None
     external_bytes: Size | None = None
     threads: Integer | None = None

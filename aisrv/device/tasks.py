@@ -16,8 +16,9 @@ from aisrv.engine.handlers import SetHandler
 from aisrv.engine.state import AIEngine, FlashParameters
 from aisrv.inference.buffer_engine import create_engine
 from aisrv.inference.interpreter import runs_in_place
-from aisrv.inference.timings import DeviceModel, FlashPath, Memory
+from aisrv.inference.timings import DeviceModel
 from aisrv.protocol.engine_channel import Watcher
+from aisrv.protocol.memories import FlashPath
 from phy.usb.ep0 import usb_ep0
 
 if TYPE_CHECKING:
@@ -153,16 +154,14 @@ def device_model(board: Board, spec: EngineSpec) -> DeviceModel:
         reference_mhz=board.reference_mhz,
         threads=spec.threads,
         flash=_flash_path(board),
-        arena=Memory(spec.arena_memory.value),
+        arena=spec.arena_memory,
         external_clock_mhz=spec.external_clock_mhz,
     )
 
 
 def _flash_path(board: Board) -> FlashPath | float | None:
     path = board.flash_path
-    if path is None:
-        return None
-    return path * 1e6 if isinstance(path, int | float) else FlashPath(path.value)
+    return path * 1e6 if isinstance(path, int | float) else path
 
 
 def _user(parts: DeviceParts, task: Task, ends: Ends) -> Run:

@@ -6,11 +6,11 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from aisrv.board import FlashPath
 from aisrv.device.part_factory import PartFactory
 from aisrv.device.time_account import TimeAccount
 from aisrv.inference.timed_engine import TimedInferenceEngine
 from aisrv.inference.timings.laws import FAST_FLASH_BYTE, FLASH_SERVER_BYTE, FLASH_SERVER_LOAD
+from aisrv.protocol.memories import FlashPath
 from aisrv.values.addons import load
 from aisrv.xcore.timed.device_costs import I2C_WRITE_TICKS, graph_pass_slots
 from aisrv.xcore.timed.tick_waiter import TimedTickWaiter

@@ -9,7 +9,6 @@ import pytest
 from aisrv.addons.firmware.board import CTaskSpec
 from aisrv.board import (
     ENCODINGS,
-    ArenaMemory,
     Board,
     BoardError,
     EngineSpec,
@@ -25,6 +24,7 @@ from aisrv.board.toml_file import read_board
 from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import ENGINE_KINDS, NO_MODEL, EngineKind
+from aisrv.protocol.memories import Memory
 from aisrv.sensors.image.frame import Encoding
 from aisrv.xcore.memory import SRAM_BYTES
 
@@ -47,13 +47,13 @@ def test_the_single_board_is_the_default_one_and_what_its_file_says() -> None:
 
 
 def test_an_arena_in_external_memory_takes_none_of_its_tile() -> None:
-    outside = EngineSpec(arena_bytes=20_224_000, arena_memory=ArenaMemory.EXTERNAL, external_bytes=1024)
+    outside = EngineSpec(arena_bytes=20_224_000, arena_memory=Memory.EXTERNAL, external_bytes=1024)
     board = Board(engines=(outside, EngineSpec(arena_bytes=512 * KIB, external_bytes=0)))
     assert board.external_kib == 20_225_024 // KIB
 
 
 def test_an_arena_and_a_memory_beside_it_are_described_together() -> None:
-    outside = EngineSpec(arena_bytes=0xFFFF * KIB, arena_memory=ArenaMemory.EXTERNAL, external_bytes=0)
+    outside = EngineSpec(arena_bytes=0xFFFF * KIB, arena_memory=Memory.EXTERNAL, external_bytes=0)
     assert Board(engines=(outside,)).external_kib == 0xFFFF
     with pytest.raises(BoardError, match="engine 0: 67107841 bytes of external memory, at most 67107840 can"):
         Board(engines=(replace(outside, external_bytes=1),))

@@ -6,7 +6,6 @@ import pytest
 
 from aisrv.addons.firmware.board import CTaskSpec
 from aisrv.board import (
-    ArenaMemory,
     Board,
     EngineSpec,
     FlashSpec,
@@ -17,6 +16,7 @@ from aisrv.board import (
 from aisrv.board.catalog import BOARDS
 from aisrv.board.drawing import draw_board
 from aisrv.protocol.engine_kind import default_kind
+from aisrv.protocol.memories import Memory
 
 CHAINED = """\
 ╭─ tile 0, 512K, 600 MHz ────────────╮   ╭─ tile 1, 512K, 600 MHz ─────────────╮
@@ -57,7 +57,7 @@ def test_a_board_is_drawn() -> None:
 def test_all_that_may_be_around_a_board() -> None:
     board = Board(
         engines=(
-            EngineSpec(arena_memory=ArenaMemory.EXTERNAL, external_bytes=0, threads=5, leds=("red", "green")),
+            EngineSpec(arena_memory=Memory.EXTERNAL, external_bytes=0, threads=5, leds=("red", "green")),
         ),
         flashes=(FlashSpec(port=3242),),
         sensor=SensorSpec(tile=0, source="pattern:bars", rate=12.5),

@@ -10,13 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aisrv.board import (
-    ArenaMemory,
     Board,
     BoardError,
     BoardFileError,
     CommandsSpec,
     EngineSpec,
-    FlashPath,
     FlashSpec,
     PortSpec,
     SensorSpec,
@@ -29,6 +27,7 @@ from aisrv.board.catalog import find_board
 from aisrv.board.toml_file import parse_board, read_board
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import EngineKind, default_kind
+from aisrv.protocol.memories import FlashPath, Memory
 from aisrv.values.settings.toml_file import LARGEST_FILE
 from flash_server.chip.part import MX25R3235F, Erase, FlashPart
 from flash_server.client.cache import CacheGeometry
@@ -163,7 +162,7 @@ def test_everything_that_a_file_can_say() -> None:
                 tile=1,
                 kind=EngineKind("package.module:Class"),
                 arena_bytes=4096,
-                arena_memory=ArenaMemory.EXTERNAL,
+                arena_memory=Memory.EXTERNAL,
                 external_bytes=1048576,
                 boot=Command.SET_MODEL_ARENA_FLASH,
                 sensor=True,

@@ -8,11 +8,12 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from aisrv.board import ArenaMemory, Board, EngineSpec, FlashSpec, SensorSpec, SpiSpec
+from aisrv.board import Board, EngineSpec, FlashSpec, SensorSpec, SpiSpec
 from aisrv.board.catalog import BOARDS
 from aisrv.cli.main import main
 from aisrv.cli.options.board import BoardOptions, make_board
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.memories import Memory
 from flash_server.chip.part import MX25R3235F
 
 KIB = 1024
@@ -140,9 +141,7 @@ def test_the_speed_of_the_flash_chip() -> None:
 
 def test_the_arena_in_external_memory() -> None:
     board = made(arena=1 << 20, arena_memory="external", external=0)
-    assert board.engines == (
-        EngineSpec(arena_bytes=1 << 20, arena_memory=ArenaMemory.EXTERNAL, external_bytes=0),
-    )
+    assert board.engines == (EngineSpec(arena_bytes=1 << 20, arena_memory=Memory.EXTERNAL, external_bytes=0),)
 
 
 @pytest.fixture

@@ -15,13 +15,14 @@ from msgspec.structs import replace as changed
 
 from aisrv import digits
 from aisrv.addons.predict.profile.end_to_end import LIKELY, Link, Workload, spi, usb
-from aisrv.board import Board, BoardError, FlashPath, SensorSpec
+from aisrv.board import Board, BoardError, SensorSpec
 from aisrv.board.catalog import find_board
 from aisrv.board.toml_file import read_board
 from aisrv.device.device import Device, open_device
 from aisrv.device.timed_parts import read_clocks
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command, Status
+from aisrv.protocol.memories import FlashPath
 from aisrv.xcore.timed.classes import timeline_of
 from phy.usb.timed_bus import TimedUsbBus
 from tests.support.amounts import some

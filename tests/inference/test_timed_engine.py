@@ -14,7 +14,7 @@ from aisrv import digits
 from aisrv.addons.kernels.relocatable.fetches import fetch_counters
 from aisrv.addons.kernels.relocatable.memory import FLASH_BASE, Memory
 from aisrv.addons.kernels.relocatable.runtime import LoadMode, Runtime
-from aisrv.board import Board, EngineSpec, FlashPath, FlashSpec
+from aisrv.board import Board, EngineSpec, FlashSpec
 from aisrv.device.device import Device
 from aisrv.inference.errors import InvokeError
 from aisrv.model.relocatable.container import Image, offset
@@ -22,6 +22,7 @@ from aisrv.model.relocatable.stored import StoredHeader, stored
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_command
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.memories import FlashPath
 from aisrv.protocol.memory_map import ModelMemory
 from aisrv.xcore.timed.device_costs import LOAD_TICKS
 from flash_server.chip.part import MX25R3235F

@@ -17,11 +17,12 @@ from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost
-from aisrv.board import ArenaMemory, Board, EngineSpec
+from aisrv.board import Board, EngineSpec
 from aisrv.device.device import open_device
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
 from aisrv.protocol.commands import ENDPOINT_IN, Command, CommandPacket, Dialect, GpioMode, Status
+from aisrv.protocol.memories import Memory
 from phy.usb.urb import InUrb
 from tests.support import amounts
 from tests.support.oracles.step_watch import AllocationWatch, Step, TimeWatch, copying_seconds
@@ -35,7 +36,7 @@ ATTEMPTS: Final = 3
 """What a machine that is busy does to the time of a step does not come back in each of them; a copy does."""
 PIECE_BYTES: Final = 1 << 16
 BOARD: Final = Board(
-    engines=(EngineSpec(arena_memory=ArenaMemory.EXTERNAL, arena_bytes=20 * MIB, external_bytes=40 * MIB),)
+    engines=(EngineSpec(arena_memory=Memory.EXTERNAL, arena_bytes=20 * MIB, external_bytes=40 * MIB),)
 )
 
 

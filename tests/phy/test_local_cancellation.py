@@ -11,12 +11,13 @@ import trio
 import trio.testing
 
 from aisrv import digits
-from aisrv.board import ArenaMemory, Board, EngineSpec, SensorSpec, TaskSpec
+from aisrv.board import Board, EngineSpec, SensorSpec, TaskSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
 from aisrv.protocol import engine_channel
 from aisrv.protocol.commands import SERVER_ID, Command, Status
 from aisrv.protocol.engine_channel import AT_ONCE, MODEL_CHANGED
+from aisrv.protocol.memories import Memory
 from aisrv.xcore.channels.chanend import ChanEnd
 from aisrv.xcore.trace import Tracer
 from phy import local
@@ -48,7 +49,7 @@ async def lend_ends(engine: ChanEnd, changes: ChanEnd) -> None:
 @asynccontextmanager
 async def device() -> AsyncIterator[Device]:
     task = TaskSpec("b", f"{__name__}:lend_ends", 0, {"engine": "engine 0", "changes": "engine 0 changes"})
-    engine = EngineSpec(1, arena_bytes=16 * AT_ONCE, arena_memory=ArenaMemory.EXTERNAL)
+    engine = EngineSpec(1, arena_bytes=16 * AT_ONCE, arena_memory=Memory.EXTERNAL)
     board = Board(engines=(engine,), sensor=SensorSpec(tile=0, source="pattern:bars"), tasks=(task,))
     async with open_device(board, runner=inline) as opened:
         await trio.sleep(0.1)

@@ -11,7 +11,6 @@ from msgspec import structs
 from aisrv.board import (
     BOOT_MEMORIES,
     DEFAULT_SPI,
-    ArenaMemory,
     Board,
     BoardError,
     EngineSpec,
@@ -22,6 +21,7 @@ from aisrv.board.catalog import BOARDS, find_board
 from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.device.engine_kinds import check_engine_kinds
 from aisrv.protocol.engine_kind import ENGINE_KINDS, KINDS, RANKED, EngineKind
+from aisrv.protocol.memories import Memory
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.values.settings.size_option import SIZE
@@ -78,7 +78,7 @@ class BoardOptions:
     arena: int | None = option("--arena", type=SIZE, help="Tensor arena of each engine, such as 448K.")
     arena_memory: str | None = option(
         "--arena-memory",
-        type=click.Choice([memory.value for memory in ArenaMemory]),
+        type=click.Choice([memory.value for memory in Memory]),
         help="Where each engine's arena lies: in its tile, or in external memory. [default: internal]",
     )
     external: int | None = option(
@@ -182,7 +182,7 @@ def _engines(base: Board, tiles: int, options: BoardOptions) -> tuple[EngineSpec
     boot = options.boot_from_flash
     settings = {
         "arena_bytes": options.arena,
-        "arena_memory": None if options.arena_memory is None else ArenaMemory(options.arena_memory),
+        "arena_memory": None if options.arena_memory is None else Memory(options.arena_memory),
         "external_bytes": options.external,
         "threads": options.threads,
         "boot": None if boot is None else BOOT_MEMORIES[boot],

@@ -9,9 +9,7 @@ from aisrv.inference.timings.cost import Band, Basis
 from aisrv.inference.timings.device_model import (
     MAX_THREADS,
     DeviceModel,
-    FlashPath,
     Kernels,
-    Memory,
     OperatorTime,
     to_words,
 )
@@ -24,6 +22,7 @@ from aisrv.inference.timings.summary import (
     profiler_summary,
 )
 from aisrv.inference.timings.total import Total, basis_shares, spell, sum_of, total_of
+from aisrv.protocol.memories import FlashPath, Memory
 
 __all__ = [
     "MAX_THREADS",

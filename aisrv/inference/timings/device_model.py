@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from aisrv.inference.timings import laws
 from aisrv.inference.timings.cost import Basis
 from aisrv.inference.timings.generation import Generation
+from aisrv.protocol.memories import FlashPath, Memory
 
 MAX_THREADS: Final = 5
 """Threads of one inference (XMOS lib_tflite_micro, inference_engine.h)."""
@@ -32,24 +33,6 @@ class Kernels(enum.Enum):
     """XMOS's kernels, as if its converter had replaced the operators."""
     REFERENCE = "reference"
     """TensorFlow Lite Micro's reference kernels."""
-
-
-class Memory(enum.Enum):
-    """Memory of parameters or activations."""
-
-    INTERNAL = "internal"
-    """The SRAM of the engine's tile."""
-    EXTERNAL = "external"
-    """LPDDR."""
-
-
-class FlashPath(enum.Enum):
-    """Ways to read parameters from flash."""
-
-    SERVER = "server"
-    """Through the flash server, byte by byte."""
-    FAST = "fast"
-    """Fast flash, which came with the tools of 2024."""
 
 
 class OperatorTime(Struct, frozen=True):

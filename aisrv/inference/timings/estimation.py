@@ -5,7 +5,7 @@ from typing import Final
 from aisrv.inference.parameters import FLASH_LOADS, is_from_external_memory
 from aisrv.inference.timings import laws
 from aisrv.inference.timings.cost import Band, Basis, Conditions, Cost
-from aisrv.inference.timings.device_model import DeviceModel, FlashPath, Kernels, Memory, OperatorTime
+from aisrv.inference.timings.device_model import DeviceModel, Kernels, OperatorTime
 from aisrv.inference.timings.generation import FileGeneration, generation_of
 from aisrv.inference.timings.laws import VECTOR
 from aisrv.inference.timings.operator_tensors import OperatorTensors
@@ -14,6 +14,7 @@ from aisrv.inference.timings.reference import REFERENCE, each_element
 from aisrv.inference.timings.scalar_cost import as_estimate, moving_bytes
 from aisrv.inference.timings.xmos_operators import XMOS
 from aisrv.model import Model, Operator, TensorType
+from aisrv.protocol.memories import FlashPath, Memory
 
 INSTRUCTIONS: Final = "instructions"
 """Option of an operator that is code, and whose instructions were counted."""

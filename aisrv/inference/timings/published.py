@@ -11,10 +11,11 @@ from msgspec import Struct
 
 from aisrv.inference.parameters import FLASH_LOADS
 from aisrv.inference.timings.converted import convolution_of
-from aisrv.inference.timings.device_model import DeviceModel, FlashPath, Kernels, Memory
+from aisrv.inference.timings.device_model import DeviceModel, Kernels
 from aisrv.inference.timings.generation import FileGeneration, Generation
 from aisrv.inference.timings.operator_tensors import OperatorTensors
 from aisrv.model import Model
+from aisrv.protocol.memories import FlashPath, Memory
 
 Layer = tuple[bool, int, int, int]
 """Whether a convolution is depthwise, and height, width and channels of its output."""

@@ -7,10 +7,11 @@ from msgspec import Struct
 
 from aisrv.inference.timings import laws
 from aisrv.inference.timings.cost import Basis
-from aisrv.inference.timings.device_model import DeviceModel, Memory, OperatorTime
+from aisrv.inference.timings.device_model import DeviceModel, OperatorTime
 from aisrv.inference.timings.generation import FileGeneration, Generation, generation_of
 from aisrv.inference.timings.laws import Form
 from aisrv.model import Model
+from aisrv.protocol.memories import Memory
 
 if TYPE_CHECKING:
     from aisrv.inference.timings.published import Published

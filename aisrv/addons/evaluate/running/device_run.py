@@ -12,8 +12,9 @@ from aisrv.addons.evaluate.inputs.preparation import Preparation
 from aisrv.addons.evaluate.running.answers import Answers, Bytes
 from aisrv.addons.evaluate.running.reader_process import read_row
 from aisrv.attach.background import BackgroundDevice
-from aisrv.board import ArenaMemory, Board, BoardError, EngineSpec
+from aisrv.board import Board, BoardError, EngineSpec
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.memories import Memory
 from host_tools.client import AiServer
 from host_tools.errors import CommandError, DeviceGone, DeviceNotFound, HostError, TransferTimeout
 
@@ -60,7 +61,7 @@ def open_virtual_server(kind: EngineKind, model: bytes) -> Iterator[AiServer]:
     engine = EngineSpec(
         kind=kind,
         arena_bytes=_ARENA,
-        arena_memory=ArenaMemory.EXTERNAL,
+        arena_memory=Memory.EXTERNAL,
         external_bytes=max(len(model) + 4096, 16 << 20),
     )
     try:

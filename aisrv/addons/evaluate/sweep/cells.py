@@ -12,7 +12,7 @@ from aisrv.addons.evaluate.errors import EvaluateError
 from aisrv.addons.evaluate.folder.plan import ModelFile
 from aisrv.addons.evaluate.sweep.settings import Link, Sweep, Variant
 from aisrv.addons.predict.profile import Configuration
-from aisrv.board import ArenaMemory, Board, BoardError
+from aisrv.board import Board, BoardError
 from aisrv.device.tasks import device_model
 from aisrv.inference.errors import ModelError
 from aisrv.inference.placement import ArenaNeed, arena_need, check_tensor_counts, place_model
@@ -163,7 +163,7 @@ def _misfit(board: Board, engine: int, settled: Configuration) -> str:
     changed = replace(
         spec,
         arena_bytes=settled.arena_bytes,
-        arena_memory=ArenaMemory(settled.device.arena.value),
+        arena_memory=settled.device.arena,
         external_bytes=settled.external_bytes,
     )
     if changed == spec:

@@ -66,5 +66,5 @@ def test_the_help_lists_options_in_groups() -> None:
     titles = [line for line in lines if line.endswith("options:")]
     assert titles == [
         f"{name} options:"
-        for name in ("Server", "Board", "Device", "USB", "SPI", "Status", "Graph", "Jacdac", "Pins")
+        for name in ("Server", "Board", "Device", "USB", "SPI", "Status", "Graph", "Jacdac", "Pins", "Web")
     ]

@@ -6,6 +6,7 @@ machine alone. One whose models or packages are not there says so, and the other
 
 import importlib
 import sys
+from pathlib import Path
 from typing import Final
 
 try:
@@ -50,6 +51,10 @@ BENCHMARKS = (
 
 def main() -> None:
     """Run the benchmarks named on the command line, or all of them."""
+    here = {path.stem for path in Path(__file__).parent.glob("*.py")}
+    unknown = [name for name in sys.argv[1:] if name not in {*BENCHMARKS, *here}]
+    if unknown:
+        sys.exit(f"there is no benchmark {unknown[0]!r}; there are: {', '.join(BENCHMARKS)}")
     for name in sys.argv[1:] or BENCHMARKS:
         print(f"== {name}")
         try:

@@ -198,7 +198,7 @@ def _input(engine: AIEngine) -> Tensor | None:
 
 
 def _is_picture(tensor: Tensor) -> bool:
-    """Whether a tensor is one picture, in color or gray, as the image path makes them."""
+    """Return whether a tensor is one picture, in color or gray, as the image path makes them."""
     match tensor.shape:
         case (1, height, width, 1 | 3):
             return tensor.type is TensorType.INT8 and max(height, width) <= LARGEST_SIDE

@@ -109,7 +109,7 @@ class AIEngine:
 
     @property
     def streams(self) -> bool:
-        """Whether it acquires and infers by itself."""
+        """Return whether it acquires and infers by itself."""
         return self.acquire_mode is AcquireMode.STREAM
 
     async def model_changed(self) -> None:

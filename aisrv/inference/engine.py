@@ -167,7 +167,7 @@ class InferenceEngine:
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is something to run."""
+        """Return whether there is something to run."""
         return self._loaded is not None
 
     @property

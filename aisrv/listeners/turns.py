@@ -21,7 +21,7 @@ class Turns:
 
     @property
     def are_taken(self) -> bool:
-        """Whether some peer has more than its first messages."""
+        """Return whether some peer has more than its first messages."""
         return self._turn.locked()
 
     async def next(self) -> None:

@@ -91,7 +91,7 @@ class Quantization(Struct, frozen=True):
 
     @property
     def is_per_channel(self) -> bool:
-        """Whether there is more than one scale."""
+        """Return whether there is more than one scale."""
         return len(self.scales) > 1
 
     @property
@@ -131,7 +131,7 @@ class Tensor(Struct, frozen=True):
 
     @property
     def is_constant(self) -> bool:
-        """Whether the file holds its data."""
+        """Return whether the file holds its data."""
         return self.data is not None or self.is_sparse
 
     @property

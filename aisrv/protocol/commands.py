@@ -210,7 +210,7 @@ ENGINE_COMMANDS: Final = tuple(command for command in Command if command is not 
 
 
 def is_set(command: int) -> bool:
-    """Whether the host writes data with this command code, known or not."""
+    """Return whether the host writes data with this command code, known or not."""
     return bool(command & 0x80)
 
 

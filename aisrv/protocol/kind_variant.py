@@ -39,12 +39,12 @@ class Variant:
 
     @property
     def is_shipped(self) -> bool:
-        """Whether it comes with this package, if its kind does."""
+        """Return whether it comes with this package, if its kind does."""
         return True
 
     @property
     def runs_in_place(self) -> bool:
-        """Whether it runs stored models in place."""
+        """Return whether it runs stored models in place."""
         return False
 
     @property

@@ -106,7 +106,7 @@ class SetupPacket(UsbPacket, name="a SETUP packet"):
 
     @property
     def to_host(self) -> bool:
-        """Whether the data stage goes from device to host."""
+        """Return whether the data stage goes from device to host."""
         return bool(self.request_type & DIRECTION_IN)
 
 
@@ -224,7 +224,7 @@ class EndpointDescriptor(Descriptor, kw_only=True, name="an endpoint descriptor"
 
     @property
     def is_interrupt(self) -> bool:
-        """Whether it is for interrupt transfers."""
+        """Return whether it is for interrupt transfers."""
         return self.attributes & TRANSFER_MASK == TRANSFER_INTERRUPT
 
     @classmethod

@@ -50,7 +50,7 @@ class AtWork:
 
     @property
     def has_turn(self) -> bool:
-        """Whether one is at work that has promised nothing."""
+        """Return whether one is at work that has promised nothing."""
         return _NOTHING_BEFORE in self._ticks.values()
 
     def is_alone(self, task: Task) -> bool:

@@ -62,7 +62,7 @@ class TileMemory:
 
     @property
     def has_ended(self) -> bool:
-        """Whether its node has ended."""
+        """Return whether its node has ended."""
         return self._runtime.has_ended
 
     @property

@@ -36,7 +36,7 @@ class Selectable(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether its event is there."""
+        """Return whether its event is there."""
 
     def listen(self, listener: Listener) -> None:
         """Let the listener know when it becomes ready."""
@@ -211,12 +211,12 @@ class Selection:
 
     @property
     def has_others(self) -> bool:
-        """Whether it has more than one case."""
+        """Return whether it has more than one case."""
         return len(self._events) > 1
 
     @property
     def takes_calls(self) -> bool:
-        """Whether the core still waits, with no event at any of its ends, and takes calls."""
+        """Return whether the core still waits, with no event at any of its ends, and takes calls."""
         return self._takes_calls and self._parking.task is not None
 
     def ready_event(self) -> Event | None:

@@ -117,5 +117,5 @@ class TimerAfter:
 
     @property
     def ready(self) -> bool:
-        """Whether that time has passed."""
+        """Return whether that time has passed."""
         return self._clock.ticks() >= self.due

@@ -293,7 +293,7 @@ class NorCommand:
 
     @property
     def quad(self) -> bool:
-        """Whether it takes bit QE."""
+        """Return whether it takes bit QE."""
         return self.data_lanes == 4
 
     @property

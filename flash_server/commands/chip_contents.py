@@ -97,7 +97,7 @@ class ChipContents:
 
     @cached_property
     def is_erased(self) -> bool:
-        """Whether all bytes are FF."""
+        """Return whether all bytes are FF."""
         return is_erased(self.data)
 
     @property
@@ -189,7 +189,7 @@ class ChipContents:
 
 
 def is_chip(data: memoryview) -> bool:
-    """Whether a file has the size of a known part, and no image at its start."""
+    """Return whether a file has the size of a known part, and no image at its start."""
     if all(len(data) != part.size for part in PARTS.values()):
         return False
     if _begins(data, MAGIC):
@@ -202,7 +202,7 @@ def is_chip(data: memoryview) -> bool:
 
 
 def _is_reserved(partition: memoryview, places: ReservedSectors) -> bool:
-    """Whether the last sectors are not a part's: FF, or what a journal and settings begin with."""
+    """Return whether the last sectors are not a part's: FF, or what a journal and settings begin with."""
     if not places.image_end:
         return False
     claim, settings = partition[places.claim : places.settings], partition[places.settings :]

@@ -100,7 +100,7 @@ class ReadingOptions:
 
     @property
     def swapped(self) -> bool | None:
-        """Whether nibbles are swapped."""
+        """Return whether nibbles are swapped."""
         return ORDERS[self.nibbles] if self.nibbles else None
 
     def open(self, path: Path) -> Image:

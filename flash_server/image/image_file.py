@@ -73,7 +73,7 @@ class Image:
 
 
 def is_erased(data: memoryview) -> bool:
-    """Whether all bytes are FF."""
+    """Return whether all bytes are FF."""
     return erased_tail(data) == len(data)
 
 

@@ -190,7 +190,7 @@ _CLAIM: Final = struct.Struct("<IH")
 
 
 def is_claimed(stored: bytes) -> bool:
-    """Whether a journal lies there, by the first bytes of its sector."""
+    """Return whether a journal lies there, by the first bytes of its sector."""
     return stored.startswith(CLAIM_MAGIC)
 
 

@@ -82,7 +82,7 @@ class HostSettings:
 
     @property
     def as_float32(self) -> bool:
-        """Whether tensors travel as float32."""
+        """Return whether tensors travel as float32."""
         scheme = scheme_of(self.device or "")
         return scheme is not None and scheme.as_float32
 

@@ -135,7 +135,7 @@ class Wire(Protocol):
 
     @property
     def as_float32(self) -> bool:
-        """Whether tensors cross the wire as float32, whatever the model has."""
+        """Return whether tensors cross the wire as float32, whatever the model has."""
 
     def get(self, command: int, tensor: int = 0) -> bytes:
         """Send a GET; return its data."""

@@ -82,7 +82,7 @@ class HostPort(Protocol):
 
     @property
     def is_unplugged(self) -> bool:
-        """Whether the device is off the bus, as it failed or its cable is out."""
+        """Return whether the device is off the bus, as it failed or its cable is out."""
 
     async def wait_unplugged(self) -> None:
         """Wait until the device leaves the bus by itself. `reset` brings it back, unless it is unplugged."""

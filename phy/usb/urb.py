@@ -80,7 +80,7 @@ class OutUrb:
 
     @property
     def ends_transfer(self) -> bool:
-        """Whether the last packet is a short one."""
+        """Return whether the last packet is a short one."""
         return self.length % PACKET_SIZE != 0 or not self.length or self.zero_packet
 
     def feed(self, piece: bytes | memoryview) -> None:

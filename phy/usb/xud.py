@@ -57,7 +57,7 @@ class _Endpoint(ABC, Generic[R]):
 
     @property
     def halted(self) -> bool:
-        """Whether the endpoint answers STALL."""
+        """Return whether the endpoint answers STALL."""
         return self._halted
 
     @property

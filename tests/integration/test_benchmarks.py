@@ -31,6 +31,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch, name: str, *errors: BaseException
     module = ModuleType(f"benchmarks.{name}")
     module.__dict__["run"] = run
     monkeypatch.setitem(sys.modules, f"benchmarks.{name}", module)
+    monkeypatch.setattr(program, "BENCHMARKS", (*program.BENCHMARKS, name))
 
 
 @pytest.mark.parametrize(
@@ -115,3 +116,9 @@ def test_without_the_packages_of_tests_benchmarks_say_what_installs_them() -> No
     done = run_process([sys.executable, "-c", code], cwd=ROOT)
     assert done.stderr == "pytest is not installed; `make bench` installs what benchmarks need\n"
     assert done.returncode == 1
+
+
+def test_an_unknown_benchmark_is_told_before_any_runs() -> None:
+    done = run_process([sys.executable, "-m", "benchmarks", "starting", "strating"], cwd=ROOT)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("there is no benchmark 'strating'; there are: starting, ")

@@ -72,7 +72,7 @@ class _Coroutine:
 
     @property
     def is_uninterruptible(self) -> bool:
-        """Whether its core takes no interrupts yet; a callback sets up those of the core below."""
+        """Return whether its core takes no interrupts yet; a callback sets up those of the core below."""
         return self.callbacks is None and self.number < CALLBACKS
 
     @property

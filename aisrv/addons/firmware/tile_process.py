@@ -287,7 +287,7 @@ class TileProcess:
         return _end_of(self._process.wait(), self._announced)
 
     def _has_memory(self) -> bool:
-        """Whether the process runs: one that ends gives its memory back before it closes its pipes."""
+        """Return whether the process runs: one that ends gives its memory back before it closes its pipes."""
         try:
             return not Path(f"/proc/{self._process.pid}/statm").read_text().startswith("0 ")
         except OSError:

@@ -150,7 +150,7 @@ class FirmwareBus(UsbBus):
 
     @property
     def is_running(self) -> bool:
-        """Whether an XUD core runs."""
+        """Return whether an XUD core runs."""
         return self._nursery is not None
 
     @property

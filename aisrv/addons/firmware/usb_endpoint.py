@@ -94,7 +94,7 @@ class XudEndpoint(ABC):
     @property
     @abstractmethod
     def is_stalled(self) -> bool:
-        """Whether it answers STALL."""
+        """Return whether it answers STALL."""
 
     @property
     @abstractmethod
@@ -160,7 +160,7 @@ class XudEndpoint(ABC):
 
     @property
     def ready(self) -> bool:
-        """Whether what `set_ready` began has ended, or the bus has changed."""
+        """Return whether what `set_ready` began has ended, or the bus has changed."""
         return self._outcome is not None or self.update is not None
 
     def listen(self, listener: Listener) -> None:

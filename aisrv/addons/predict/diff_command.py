@@ -49,7 +49,7 @@ class EnginesDiff(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """Whether both ran, and nothing that can be compared differs."""
+        """Return whether both ran, and nothing that can be compared differs."""
         failed = any(each.failure is not None for each in self.results)
         return not failed and not _apart(self.comparisons)
 

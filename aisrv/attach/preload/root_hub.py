@@ -44,7 +44,7 @@ class _Plugged(Struct, frozen=True, eq=False):
 
     @property
     def held(self) -> bool:
-        """Whether the number may not be another device's yet."""
+        """Return whether the number may not be another device's yet."""
         return not self.node.unplugged or bool(self.node.files)
 
 

@@ -63,7 +63,7 @@ class Port:
 
     @property
     def takes_device(self) -> bool:
-        """Whether a high-speed device can be plugged in here."""
+        """Return whether a high-speed device can be plugged in here."""
         return self.hub == "hs" and self.state == FREE
 
 

@@ -62,7 +62,7 @@ class Convolution(Struct, frozen=True):
 
     @property
     def is_window_measured(self) -> bool:
-        """Whether windows of this size were measured in this form."""
+        """Return whether windows of this size were measured in this form."""
         if self.form.is_depthwise:
             return self.kernel == (3, 3)
         if self.form is Form.PADDED:

@@ -26,7 +26,7 @@ class Generation(enum.Enum):
 
     @property
     def is_early(self) -> bool:
-        """Whether its tools are those of 2021 or 2022."""
+        """Return whether its tools are those of 2021 or 2022."""
         return self in (Generation.G2021, Generation.G2022)
 
 

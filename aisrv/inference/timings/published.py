@@ -128,7 +128,7 @@ def _is_like(each: Published, device: DeviceModel, file: FileGeneration, *, has_
 
 
 def _is_depthwise(node: OperatorTensors) -> bool | None:
-    """Whether a convolution has a window for each channel; None for what is none."""
+    """Return whether a convolution has a window for each channel; None for what is none."""
     name = node.operator.name
     if name in ("CONV_2D", "DEPTHWISE_CONV_2D"):
         return name == "DEPTHWISE_CONV_2D"

@@ -47,7 +47,7 @@ class Array(Struct):
 
     @property
     def overflowed(self) -> bool:
-        """Whether bytes past the limit were dropped."""
+        """Return whether bytes past the limit were dropped."""
         return self.length > len(self.data)
 
 

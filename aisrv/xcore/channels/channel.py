@@ -163,7 +163,7 @@ class Transaction:
 
     @property
     def is_stepping(self) -> bool:
-        """Whether a verb on the end is being stepped right now."""
+        """Return whether a verb on the end is being stepped right now."""
         return self.c.is_stepping
 
     def out_steps(self, data: bytes) -> Steps[None]:

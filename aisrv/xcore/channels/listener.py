@@ -65,11 +65,11 @@ class Listener(Protocol):
 
     @property
     def has_others(self) -> bool:
-        """Whether its core waits for other resources, too."""
+        """Return whether its core waits for other resources, too."""
 
     @property
     def takes_calls(self) -> bool:
-        """Whether its core waits, and takes calls that are handed over."""
+        """Return whether its core waits, and takes calls that are handed over."""
 
     def fire(self, resource: object) -> None:
         """Called when the resource becomes ready."""

@@ -46,14 +46,14 @@ class RoutedEnd(VerbRunner):
 
     @property
     def ready(self) -> bool:
-        """Whether a token or a call waits: what a select asks; an end that was freed traps."""
+        """Return whether a token or a call waits: what a select asks; an end that was freed traps."""
         if self._freed:
             self._check_usable("select")
         return self._buffer.queued > 0 or self.handed is not None
 
     @property
     def has_tokens(self) -> bool:
-        """Whether a token is buffered, even one of a later tick."""
+        """Return whether a token is buffered, even one of a later tick."""
         return self._buffer.queued > 0
 
     def setd(self, destination: "RoutedEnd | int") -> None:
@@ -328,7 +328,7 @@ class RoutedEnd(VerbRunner):
         return peer
 
     def _has_route(self) -> bool:
-        """Whether a route from the end or to it is open."""
+        """Return whether a route from the end or to it is open."""
         return self._route is not None or self._source is not None
 
 

@@ -116,7 +116,7 @@ class VerbRunner(EndState):
 
     @property
     def is_left(self) -> bool:
-        """Whether the verb in progress goes on by itself."""
+        """Return whether the verb in progress goes on by itself."""
         return self.left is not None and self.left is self._steps
 
     def resume(self) -> None:

@@ -167,7 +167,7 @@ class CoreInterrupts:
 
     @property
     def _allows(self) -> bool:
-        """Whether an event would be taken, by whatever of the core runs."""
+        """Return whether an event would be taken, by whatever of the core runs."""
         masked = self.is_masked if self._taken is None else self._is_callback_masked
         return not masked and self._nursery is not None
 

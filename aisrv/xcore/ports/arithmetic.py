@@ -78,7 +78,7 @@ class ArithmeticRegisters(Registers):
     # Output.
 
     def is_full(self) -> bool:
-        """Whether a word waits in the transfer register."""
+        """Return whether a word waits in the transfer register."""
         return self._out.waiting is not None
 
     def next_load(self) -> int | None:
@@ -107,7 +107,7 @@ class ArithmeticRegisters(Registers):
         self._synced = self._out.done_edge(self.clock.fallen(now))
 
     def is_synced(self, now: int) -> bool:
-        """Whether all that was there at the begin is out, or the port is an input."""
+        """Return whether all that was there at the begin is out, or the port is an input."""
         return not self.is_output or self.clock.fallen(now) >= self._synced
 
     def next_sync(self) -> int | None:
@@ -169,7 +169,7 @@ class ArithmeticRegisters(Registers):
 
     @property
     def needs_pins(self) -> bool:
-        """Whether the next word depends on what the port's pins do."""
+        """Return whether the next word depends on what the port's pins do."""
         return not self.is_output and self._in.condition is not None
 
     def end(self, now: int) -> int:

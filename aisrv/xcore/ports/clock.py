@@ -72,5 +72,5 @@ class PortClock:
         self._ready_before = self.last_ready(self.sampled(now))
 
     def samples_first(self, sample: int, falling: int) -> bool:
-        """Whether a sampling edge comes before a falling one that is in the same tick."""
+        """Return whether a sampling edge comes before a falling one that is in the same tick."""
         return self.samples_before(falling) >= sample

@@ -29,7 +29,7 @@ class ClockedPort(Protocol):
 
     @property
     def is_inverted(self) -> bool:
-        """Whether it reads the opposite."""
+        """Return whether it reads the opposite."""
 
     def check_source(self, block: "ClockBlock", verb: str) -> None:
         """Trap where its pin cannot clock a block, or be its ready signal."""
@@ -82,12 +82,12 @@ class ClockBlock:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether it may be used."""
+        """Return whether it may be used."""
         return self._enabled
 
     @property
     def runs(self) -> bool:
-        """Whether it has been started."""
+        """Return whether it has been started."""
         return self.edges is not NO_EDGES
 
     @property

@@ -37,7 +37,7 @@ class Driven:
 
     @property
     def open_drain(self) -> bool:
-        """Whether its 1 is that of a pull-up."""
+        """Return whether its 1 is that of a pull-up."""
         return bool(getattr(self.driver, "open_drain", False))
 
     def __len__(self) -> int:

@@ -98,7 +98,7 @@ class PortInput:
     # Words.
 
     def meets(self, value: int) -> bool:
-        """Whether a value meets the condition."""
+        """Return whether a value meets the condition."""
         return self.condition is None or (value == self.data) is self.condition
 
     def sample(self, sample: int) -> int:

@@ -173,7 +173,7 @@ class Pin:
             self._changed(tick + 1)
 
     def is_driven(self, driver: Driver, tick: int | None = None) -> bool:
-        """Whether a driver drives the pin at a tick, the present one by default."""
+        """Return whether a driver drives the pin at a tick, the present one by default."""
         return self.level_of(driver, self.runtime.clock.ticks() if tick is None else tick) != Z
 
     def level_of(self, driver: Driver, tick: int) -> int:
@@ -182,7 +182,7 @@ class Pin:
         return Z if driven is None else driven.level(tick)
 
     def is_driven_by_another(self, driver: Driver, tick: int | None = None) -> bool:
-        """Whether anyone but that driver drives the pin at a tick, the present one by default.
+        """Return whether anyone but that driver drives the pin at a tick, the present one by default.
 
         A pull-up is no drive.
         """

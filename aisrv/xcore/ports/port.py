@@ -284,7 +284,7 @@ class Port(PortSettings):
 
     @property
     def ready(self) -> bool:
-        """Whether an input would not wait. A word that is seen so is held until it is input."""
+        """Return whether an input would not wait. A word that is seen so is held until it is input."""
         if not self._enabled or self._mode is not PortMode.DATA:
             return False
         return self._holds_event(self._now())

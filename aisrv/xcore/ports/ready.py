@@ -126,21 +126,21 @@ class ReadyRules:
     # What they are like.
 
     def awaits(self, state: State) -> bool:
-        """Whether a core waits for a word that is not there yet."""
+        """Return whether a core waits for a word that is not there yet."""
         return self.waits and state.delivered is None and not state.held
 
     def shows(self, state: State) -> bool:
-        """Whether anybody could see what comes of edges."""
+        """Return whether anybody could see what comes of edges."""
         return state.is_output or self.waits or self.use.ready_out or state.ready_out
 
     def is_wanted(self, state: State, word: Taken) -> bool:
-        """Whether the word in the transfer register can be input."""
+        """Return whether the word in the transfer register can be input."""
         if state.condition is not None:
             return False
         return state.time is None or self.clock.is_sampled_at(state.time, word.timestamp)
 
     def meets(self, state: State, value: int) -> bool:
-        """Whether a value meets the condition."""
+        """Return whether a value meets the condition."""
         return state.condition is None or (value == state.data) is state.condition
 
     def move_on(self, state: State) -> None:
@@ -150,16 +150,16 @@ class ReadyRules:
             state.valid, state.count, state.next_count = 0, self.entries, None
 
     def _is_whole(self, state: State, *, at_time: bool) -> bool:
-        """Whether a word ends here: it is full, or the time has come that nobody waits for."""
+        """Return whether a word ends here: it is full, or the time has come that nobody waits for."""
         return state.valid >= state.count or (at_time and state.condition is None)
 
     def _keeps_word(self, state: State) -> bool:
-        """Whether a full shift register waits, as the one who sends is told to."""
+        """Return whether a full shift register waits, as the one who sends is told to."""
         occupied = state.complete is not None or bool(state.held)
         return self.use.ready_out and occupied and state.condition is None
 
     def is_open(self, state: State) -> bool:
-        """Whether an input samples."""
+        """Return whether an input samples."""
         if self.use.ready_out and not (state.ready_out and state.time is None):
             return False
         return state.ready_in or not self.use.ready_in
@@ -174,7 +174,7 @@ class ReadyRules:
         return state.time is None and (state.condition is not None or not full)
 
     def works(self, state: State) -> bool:
-        """Whether an output does something at its next falling edge."""
+        """Return whether an output does something at its next falling edge."""
         if self.use.ready_in and not state.ready_in:
             return False
         starts = state.time is None and (state.waiting is not None or self.waits)

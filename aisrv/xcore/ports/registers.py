@@ -72,7 +72,7 @@ class Gate(Protocol):
 
     @property
     def is_inverted(self) -> bool:
-        """Whether it reads the opposite."""
+        """Return whether it reads the opposite."""
 
 
 class Registers(ABC):
@@ -134,7 +134,7 @@ class Registers(ABC):
 
     @abstractmethod
     def is_full(self) -> bool:
-        """Whether a word waits in the transfer register."""
+        """Return whether a word waits in the transfer register."""
 
     @abstractmethod
     def next_load(self) -> int | None:
@@ -150,7 +150,7 @@ class Registers(ABC):
 
     @abstractmethod
     def is_synced(self, now: int) -> bool:
-        """Whether all that was there at the begin is out, or the port is an input."""
+        """Return whether all that was there at the begin is out, or the port is an input."""
 
     @abstractmethod
     def next_sync(self) -> int | None:
@@ -189,7 +189,7 @@ class Registers(ABC):
     @property
     @abstractmethod
     def needs_pins(self) -> bool:
-        """Whether the next word depends on what the port's pins do."""
+        """Return whether the next word depends on what the port's pins do."""
 
     @abstractmethod
     def end(self, now: int) -> int:

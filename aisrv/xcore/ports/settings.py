@@ -107,17 +107,17 @@ class PortSettings:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether it may be used."""
+        """Return whether it may be used."""
         return self._enabled
 
     @property
     def is_inverted(self) -> bool:
-        """Whether it drives and reads the opposite."""
+        """Return whether it drives and reads the opposite."""
         return self._pins.inverted
 
     @property
     def is_output(self) -> bool:
-        """Whether it outputs now."""
+        """Return whether it outputs now."""
         self._advance(self._now())
         return self._registers.is_output
 

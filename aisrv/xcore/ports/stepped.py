@@ -112,7 +112,7 @@ class SteppedRegisters(Registers):
     # Output.
 
     def is_full(self) -> bool:
-        """Whether a word waits in the transfer register."""
+        """Return whether a word waits in the transfer register."""
         return self._state.is_output and self._state.waiting is not None
 
     def next_load(self) -> int | None:
@@ -137,7 +137,7 @@ class SteppedRegisters(Registers):
         self._look(now)
 
     def is_synced(self, now: int) -> bool:  # noqa: ARG002 - as in Registers
-        """Whether all that was there at the begin is out, or the port is an input."""
+        """Return whether all that was there at the begin is out, or the port is an input."""
         return not (self._state.is_output and self._state.syncs)
 
     def next_sync(self) -> int | None:
@@ -204,7 +204,7 @@ class SteppedRegisters(Registers):
 
     @property
     def needs_pins(self) -> bool:
-        """Whether the next word depends on what the port's pins do."""
+        """Return whether the next word depends on what the port's pins do."""
         return not self.is_output and self._state.condition is not None
 
     def end(self, now: int) -> int:

@@ -95,7 +95,7 @@ class TimedEnd(ChanEnd):
 
     @property
     def ready(self) -> bool:
-        """Whether a token is there at the clock of the core that asks."""
+        """Return whether a token is there at the clock of the core that asks."""
         return super().ready and self._buffer.clock_of(1) <= self._timeline.now()
 
     # Verbs, and what they wait for.

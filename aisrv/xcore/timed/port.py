@@ -25,7 +25,7 @@ class TimedPort(Port):
 
     @property
     def ready(self) -> bool:
-        """Whether an input would not wait at the clock of the core that asks."""
+        """Return whether an input would not wait at the clock of the core that asks."""
         is_there = super().ready
         if is_there:
             self._check_order()

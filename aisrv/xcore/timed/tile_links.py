@@ -23,7 +23,7 @@ class Link:
         """The clock at which it closed; None while it is open."""
 
     def is_open_at(self, clock: int) -> bool:
-        """Whether it is open at a clock, as far as is known."""
+        """Return whether it is open at a clock, as far as is known."""
         return self.opened <= clock and (self.closed is None or self.closed > clock)
 
 

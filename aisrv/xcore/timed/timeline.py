@@ -278,7 +278,7 @@ class Timeline:
 
     @property
     def is_held(self) -> bool:
-        """Whether the turn that comes next is held, as a core is at work."""
+        """Return whether the turn that comes next is held, as a core is at work."""
         first = self.first
         return first is not None and self._at_work.holds(first.tick)
 
@@ -323,7 +323,7 @@ class Timeline:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no turn is due now, of any node of the Trio run: all cores wait."""
+        """Return whether no turn is due now, of any node of the Trio run: all cores wait."""
         return self._turns.is_at_rest
 
     def take(self, turn: Turn) -> None:

@@ -48,5 +48,5 @@ class TimedTimerAfter(TimerAfter):
 
     @property
     def ready(self) -> bool:
-        """Whether that time has passed."""
+        """Return whether that time has passed."""
         return self.timer.runtime.tick_of(current_core()) >= self.due

@@ -47,7 +47,7 @@ class NodeTurns(Protocol):
 
     @property
     def is_virtual(self) -> bool:
-        """Whether its time passes as all tasks wait."""
+        """Return whether its time passes as all tasks wait."""
 
     @property
     def reference(self) -> Clock:
@@ -71,7 +71,7 @@ class NodeTurns(Protocol):
 
     @property
     def is_held(self) -> bool:
-        """Whether the turn that comes next is held, as a core is at work."""
+        """Return whether the turn that comes next is held, as a core is at work."""
 
     @property
     def held_until(self) -> float:
@@ -104,7 +104,7 @@ class Turns:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no turn is due: the first one is of a later tick, or there is none."""
+        """Return whether no turn is due: the first one is of a later tick, or there is none."""
         return self._sleeping is not None
 
     async def give(self) -> None:

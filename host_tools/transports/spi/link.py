@@ -95,7 +95,7 @@ class SpiLink:
 
     @property
     def closed(self) -> bool:
-        """Whether the connection has ended."""
+        """Return whether the connection has ended."""
         return self._socket.fileno() < 0
 
     def fileno(self) -> int:

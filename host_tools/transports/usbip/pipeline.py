@@ -116,7 +116,7 @@ class Pipeline:
 
     @property
     def is_open(self) -> bool:
-        """Whether the device can still be reached, as far as is known without asking."""
+        """Return whether the device can still be reached, as far as is known without asking."""
         return self._error is None
 
     def submit(

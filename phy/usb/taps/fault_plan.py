@@ -193,7 +193,7 @@ class _Watch:
 
     @property
     def is_done(self) -> bool:
-        """Whether it fires no more."""
+        """Return whether it fires no more."""
         return isinstance(self.fault.when, Nth) and self._count >= self.fault.when.number
 
     def fires(self) -> bool:

@@ -45,7 +45,7 @@ class _Transfer(Relay):
 
     @property
     def dropped(self) -> bool:
-        """Whether its data is to be lost."""
+        """Return whether its data is to be lost."""
         return self.fault is not None and self.fault.kind is FaultKind.DROP
 
     @property
@@ -103,7 +103,7 @@ class FaultyPort(RelayPort[_Transfer]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether transfers have not ended, those that wait behind a fault included."""
+        """Return whether transfers have not ended, those that wait behind a fault included."""
         return super().is_busy or any(queue.waiting for queue in self._queues.values())
 
     # Transfers.

@@ -89,7 +89,7 @@ class RelayPort(HostPort, Generic[R]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether transfers that came by this port have not ended."""
+        """Return whether transfers that came by this port have not ended."""
         return bool(self._relays)
 
     # For extensions.

@@ -91,7 +91,7 @@ class UsbmonEvent(Struct, frozen=True):
 
     @property
     def carries_data(self) -> bool:
-        """Whether the event is the one of its direction that has the data."""
+        """Return whether the event is the one of its direction that has the data."""
         inwards = bool(self.endpoint & 0x80)
         return (self.event is EventType.COMPLETE) if inwards else (self.event is EventType.SUBMIT)
 

@@ -170,7 +170,7 @@ def _check_lengths(uri: str, labels: Array, arrays: dict[str, Array]) -> None:
 
 
 def is_idx(data: bytes | memoryview) -> bool:
-    """Whether `data` begin as an IDX file does."""
+    """Return whether `data` begin as an IDX file does."""
     return len(data) > 4 and data[:2] == b"\0\0" and data[2] in IDX_TYPES and 0 < data[3] <= 8
 
 

@@ -210,7 +210,7 @@ class _Column:
 
 
 def _is_same(one: "pa.Array", other: "pa.Array") -> bool:
-    """Whether two arrays are the same memory."""
+    """Return whether two arrays are the same memory."""
     return len(one) == len(other) and [each and each.address for each in one.buffers()] == [
         each and each.address for each in other.buffers()
     ]

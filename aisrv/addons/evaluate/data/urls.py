@@ -63,7 +63,7 @@ class Url(str):
 
 
 def is_url(source: str) -> bool:
-    """Whether a name is an address and no path."""
+    """Return whether a name is an address and no path."""
     return SEPARATOR in source
 
 
@@ -90,7 +90,7 @@ def source_of(name: str) -> Path | Url:
 
 
 def is_file(url: Url) -> bool:
-    """Whether an address is that of a file; DataError where nobody says."""
+    """Return whether an address is that of a file; DataError where nobody says."""
     with _opened(url) as (files, place):
         return bool(files.isfile(place))
 

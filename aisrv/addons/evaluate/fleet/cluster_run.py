@@ -93,7 +93,7 @@ class ClusterRun:
 
     @property
     def was_stopped(self) -> bool:
-        """Whether Ctrl-C ended it early."""
+        """Return whether Ctrl-C ended it early."""
         return self._stop.is_set()
 
     async def run(self) -> None:

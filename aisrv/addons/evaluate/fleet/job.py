@@ -186,7 +186,7 @@ class Work:
 
     @property
     def has_files(self) -> bool:
-        """Whether examples are files, of which digests are kept."""
+        """Return whether examples are files, of which digests are kept."""
         return self.data is None or bool(self.data.files)
 
     def examples(self, first: int, end: int) -> DataSet:

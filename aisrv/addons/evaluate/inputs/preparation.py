@@ -64,7 +64,7 @@ def _kind(settings: InputSettings, spec: TensorSpec, data: DataSet, number: int)
 
 
 def _is_raw(array: Array, spec: TensorSpec) -> bool:
-    """Whether elements of an array are those of the tensor: of its type, but for pixels of bytes."""
+    """Return whether elements of an array are those of the tensor: of its type, but for pixels of bytes."""
     same = array.dtype == np.dtype(spec.dtype).newbyteorder("<") and array[0].nbytes == spec.nbytes
     pixels = array.dtype == np.uint8 and spec.scale is not None and _has_image_shape(spec)
     return same and not pixels
@@ -95,7 +95,7 @@ class Preparation:
 
     @property
     def is_raw(self) -> bool:
-        """Whether the one input's arrays are its rows as they are."""
+        """Return whether the one input's arrays are its rows as they are."""
         return [each.kind for each in self.settings] == ["raw"]
 
     def file_row(self, data: bytes) -> bytes:

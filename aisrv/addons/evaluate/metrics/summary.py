@@ -110,5 +110,5 @@ class ScoreSummary:
         return cls(predicted, largest, own, squares, ties, low, high, distance)
 
     def are_probabilities(self, off: float) -> bool:
-        """Whether scores are 0 to 1 and those of an example add up to 1, no further `off`."""
+        """Return whether scores are 0 to 1 and those of an example add up to 1, no further `off`."""
         return self.low >= -off and self.high <= 1 + off and self.distance <= off

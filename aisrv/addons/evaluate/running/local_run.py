@@ -100,12 +100,12 @@ class LocalRun:
 
     @property
     def was_stopped(self) -> bool:
-        """Whether the run was ended early."""
+        """Return whether the run was ended early."""
         return self._stopping
 
     @property
     def was_killed(self) -> bool:
-        """Whether it was ended at once, with what was in flight."""
+        """Return whether it was ended at once, with what was in flight."""
         return self._cancelled
 
     def stop(self) -> None:

@@ -61,12 +61,12 @@ class SweepResult:
 
     @property
     def is_partial(self) -> bool:
-        """Whether something was left undone."""
+        """Return whether something was left undone."""
         return self.interrupted or self.late
 
     @property
     def asks(self) -> bool:
-        """Whether the file says what is wanted."""
+        """Return whether the file says what is wanted."""
         return self.sweep.want.rate is not None or self.sweep.want.accuracy is not None
 
     def rate(self, cell: Cell) -> float:

@@ -66,7 +66,7 @@ class Bench:
         return self._time
 
     def is_driving(self, port: str) -> bool:
-        """Whether the device drives the first pin of a port, or of its bit."""
+        """Return whether the device drives the first pin of a port, or of its bit."""
         return self.pins_of(port)[0].is_driven_by_another(self._driver, self._tick)
 
     def sample(self, port: str) -> int:

@@ -45,7 +45,7 @@ class Signals(Protocol):
         """Return the time, in the unit of the checkers."""
 
     def is_driving(self, port: str) -> bool:
-        """Whether the device drives the first pin of a port, or of its bit."""
+        """Return whether the device drives the first pin of a port, or of its bit."""
 
     def sample(self, port: str) -> int:
         """Return the value of a port, or of its bit."""

@@ -140,7 +140,7 @@ class Node:
 
     @property
     def is_script(self) -> bool:
-        """Whether this is `arm_stream_script`."""
+        """Return whether this is `arm_stream_script`."""
         return self.head.node_idx == SCRIPT_NODE
 
     @property

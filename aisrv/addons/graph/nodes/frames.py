@@ -109,7 +109,7 @@ class FrameWriter:
 
     @property
     def full(self) -> bool:
-        """Whether a whole frame waits."""
+        """Return whether a whole frame waits."""
         return len(self._rest) >= self.layout.instants
 
     def room(self, memory: Bytes) -> int:

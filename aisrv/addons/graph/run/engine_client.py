@@ -53,7 +53,7 @@ class EngineClient:
 
     @property
     def at_rest(self) -> bool:
-        """Whether it has nothing to do: no job, and no unknown model."""
+        """Return whether it has nothing to do: no job, and no unknown model."""
         return not (self.busy or self._jobs or self._changed)
 
     async def look(self) -> None:

@@ -86,7 +86,7 @@ class IoPort:
 
     @property
     def has_room(self) -> bool:
-        """Whether an input's arc takes another frame of its driver."""
+        """Return whether an input's arc takes another frame of its driver."""
         if self.arc.align and self.arc.read:
             self.arc.realign()
         return self.arc.has_room or not self.copies

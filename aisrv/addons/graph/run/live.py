@@ -65,7 +65,7 @@ class LiveGraph:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing will move any more but the data of scripts, unless somebody sets a model."""
+        """Return whether nothing will move any more but the data of scripts, unless somebody sets a model."""
         return (
             all(self._resting)
             and not self._arrived
@@ -129,7 +129,7 @@ class LiveGraph:
 
     @property
     def runs_by_scripts(self) -> bool:
-        """Whether an interpreter goes on only because its scripts write data into arcs."""
+        """Return whether an interpreter goes on only because its scripts write data into arcs."""
         return any(map(self._is_driven, range(len(self.interpreters))))
 
     def _is_driven(self, number: int) -> bool:

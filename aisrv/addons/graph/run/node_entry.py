@@ -74,7 +74,7 @@ class NodeEntry:
 
     @property
     def ready(self) -> bool:
-        """Whether each input has a frame, and each output has room for one."""
+        """Return whether each input has a frame, and each output has room for one."""
         for arc in self.inputs:
             if arc.write - arc.read < arc.consumer_frame:
                 return False

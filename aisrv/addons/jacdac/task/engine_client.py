@@ -40,7 +40,7 @@ class ModelStore(Protocol):
 
     @property
     def boots(self) -> bool:
-        """Whether a reset loads the stored model."""
+        """Return whether a reset loads the stored model."""
 
     async def room(self) -> int:
         """Return the size of the largest model that fits, in bytes."""

@@ -37,7 +37,7 @@ class Upload:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all bytes announced were received."""
+        """Return whether all bytes announced were received."""
         return self.received == self.size
 
     def abort(self) -> None:

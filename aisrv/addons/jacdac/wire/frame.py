@@ -156,7 +156,7 @@ class Frame(NamedTuple):
 
     @property
     def is_command(self) -> bool:
-        """Whether it is for a device, or for the services of a class."""
+        """Return whether it is for a device, or for the services of a class."""
         return bool(self.flags & _COMMAND)
 
     @property

@@ -104,7 +104,7 @@ class Packing:
 
     @property
     def is_signed(self) -> bool:
-        """Whether the first field is a signed integer."""
+        """Return whether the first field is a signed integer."""
         return bool(self._fixed) and self._fixed[0].name.startswith("i")
 
     def pack(self, value: Value) -> bytes:

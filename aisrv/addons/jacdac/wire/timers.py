@@ -19,7 +19,7 @@ class Timer:
 
     @property
     def is_pending(self) -> bool:
-        """Whether it has neither run nor been canceled."""
+        """Return whether it has neither run nor been canceled."""
         return self._action is not None
 
     def cancel(self) -> None:

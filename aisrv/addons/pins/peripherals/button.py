@@ -39,7 +39,7 @@ class Button:
 
     @property
     def is_pressed(self) -> bool:
-        """Whether it is pressed now."""
+        """Return whether it is pressed now."""
         return self._pin.is_driven(self._driver)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -14,7 +14,7 @@ class SpiMode(Struct, frozen=True):
     """CPHA: 0 samples at the first edge of a bit, 1 at the second."""
 
     def samples(self, level: int) -> bool:
-        """Whether an edge to a level is one at which both sides sample."""
+        """Return whether an edge to a level is one at which both sides sample."""
         return level == self.polarity ^ self.phase ^ 1
 
 

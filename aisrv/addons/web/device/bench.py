@@ -71,7 +71,7 @@ class Bench:
 
     @property
     def traces(self) -> bool:
-        """Whether a trace of the device is running."""
+        """Return whether a trace of the device is running."""
         return self._name in self._traced
 
     def inject(self, text: str) -> None:

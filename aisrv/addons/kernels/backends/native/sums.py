@@ -43,7 +43,7 @@ class Sums(NamedTuple):
 
     @property
     def are_wide(self) -> bool:
-        """Whether they may need 64 bits."""
+        """Return whether they may need 64 bits."""
         return bool(self.wide.is_needed)
 
 

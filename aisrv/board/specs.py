@@ -10,8 +10,8 @@ from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.protocol.memories import Memory
 from aisrv.values.printable import PrintableError
-from aisrv.values.settings.size import KIB
-from aisrv.values.settings.tables import Integer, Number, Table
+from aisrv.values.settings.size import KIB, Size
+from aisrv.values.settings.tables import Hertz, Integer, Number, Table
 from flash_server.chip.part import CLOCK_HZ, MX25R6435F, WIDTH, FlashPart
 from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
 
@@ -25,7 +25,7 @@ LARGEST_FLASH: Final = 0xFFFF
 """KiB; the spec words have 16 bits for flash."""
 LONGEST_SERIAL: Final = 126
 """Characters that a USB string descriptor holds."""
-DEFAULT_BOOT: Final = KIB * KIB
+DEFAULT_BOOT: Final = Size(KIB * KIB)
 """Bytes of the boot partition at the start of a flash chip."""
 BOOT_MEMORIES: Final[Mapping[str, Command]] = {
     "arena": Command.SET_MODEL_ARENA_FLASH,
@@ -138,25 +138,28 @@ class SpiSpec(Table, frozen=True):
 DEFAULT_SPI: Final = SpiSpec()
 
 
-@dataclass(frozen=True, slots=True)
-class FlashSpec:
+class FlashSpec(
+    Table,
+    frozen=True,
+    rename={"path": "file", "boot_bytes": "boot_size", "clock_hz": "clock", "paced": "pace"},
+):
     """A flash chip and the tile of its server."""
 
     part: FlashPart = MX25R6435F
     """The chip: the name of a known part, or a part of your own."""
-    tile: int = 0
+    tile: Integer = 0
     """Tile of its server."""
     path: Path | None = None
-    """File with the chip's contents, created if missing; None is a chip in memory, erased."""
-    boot_bytes: int = DEFAULT_BOOT
+    """File with the chip's contents, created if it is missing; none: a chip in memory, erased."""
+    boot_bytes: Size = DEFAULT_BOOT
     """Bytes of the boot partition; the rest is the data partition."""
-    clock_hz: int = CLOCK_HZ
+    clock_hz: Hertz = Hertz(CLOCK_HZ)
     """Clock of its bus, in Hz."""
-    width: int = WIDTH
+    width: Integer = WIDTH
     """Lines that carry the data of the server's reads and programs: 1, 2 or 4."""
     paced: bool = False
     """Whether its commands and operations take as long as on the part."""
-    port: int | None = None
+    port: Integer | None = None
     """TCP port of `aisrv run` for a programmer. Default: the command's."""
 
     @property

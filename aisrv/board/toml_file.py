@@ -36,7 +36,7 @@ from aisrv.values.settings.errors import SettingsError
 from aisrv.values.settings.size import KIB, Size
 from aisrv.values.settings.tables import Integer, Number, Table, convert
 from aisrv.values.settings.toml_file import TomlFile, parse_toml, read_toml
-from flash_server.chip.part import PARTS, Erase, FlashPart, part_named
+from flash_server.chip.part import MX25R6435F, PARTS, Erase, FlashPart, part_named
 from flash_server.client.cache import CacheGeometry
 from flash_server.errors import FlashError
 
@@ -158,21 +158,8 @@ class _Part(
 _PartName = Annotated[str, Meta(description=f"a part ({', '.join(PARTS)})")]
 
 
-class _Flash(
-    Table,
-    frozen=True,
-    rename={"path": "file", "boot_bytes": "boot_size", "clock_hz": "clock", "paced": "pace"},
-):
-    part: _PartName | _Part | None = None
-    tile: Integer | None = None
-    path: Path | None = None
-    """File with the chip's contents, created if it is missing; none: a chip in memory, erased."""
-    boot_bytes: Size | None = None
-    clock_hz: Integer | None = None
-    """Clock of its bus, in MHz."""
-    width: Integer | None = None
-    paced: bool | None = None
-    port: Integer | None = None
+class _Flash(FlashSpec, frozen=True):
+    part: _PartName | _Part = MX25R6435F.name  # type: ignore[assignment]  # not yet a part
 
 
 class BoardTables(Table, frozen=True):
@@ -187,7 +174,7 @@ class BoardTables(Table, frozen=True):
     spi: SpiSpec | None = None
     engines: tuple[_Engine, ...] | None = None
     """An AI engine, for each; without any of these tables there is one engine with the defaults."""
-    flash: tuple[_Flash, ...] | None = None
+    flash: tuple[_Flash, ...] = ()
     """A flash chip, for each; without any of these tables there is none."""
     sensor: SensorSpec | None = None
     """A sensor; without this table there is none."""
@@ -212,8 +199,7 @@ def _board(file: TomlFile) -> Board:
         changes["engines"] = tuple(
             _engine(file, number, table) for number, table in enumerate(tables.engines)
         )
-    if tables.flash is not None:
-        changes["flashes"] = tuple(_flash(file, number, table) for number, table in enumerate(tables.flash))
+    changes["flashes"] = tuple(_flash(file, number, table) for number, table in enumerate(tables.flash))
     if "usb_task" in changes and "usb_tile" not in changes:
         tiles = [task.tile for task in tables.tasks if task.name == changes["usb_task"]]
         changes |= {"usb_tile": tiles[0]} if tiles else {}
@@ -319,15 +305,11 @@ def _labels(file: TomlFile, number: int, path: Path) -> tuple[str, ...]:
 
 
 def _flash(file: TomlFile, number: int, table: _Flash) -> FlashSpec:
-    fields = table.given()
-    if table.part is not None:
-        try:
-            fields["part"] = part_named(table.part) if isinstance(table.part, str) else _part(table.part)
-        except FlashError as error:
-            raise file.error(str(error), ("flash", number, "part")) from None
-    if table.clock_hz is not None:
-        fields["clock_hz"] = table.clock_hz * 1_000_000
-    return FlashSpec(**fields)
+    try:
+        part = part_named(table.part) if isinstance(table.part, str) else _part(table.part)
+    except FlashError as error:
+        raise file.error(str(error), ("flash", number, "part")) from None
+    return FlashSpec(**{**structs.asdict(table), "part": part})
 
 
 def _part(table: _Part) -> FlashPart:

@@ -28,7 +28,7 @@ from aisrv.board import (
     plan_of,
 )
 from aisrv.values.settings.errors import SettingsError
-from aisrv.values.settings.size import KIB
+from aisrv.values.settings.size import KIB, Size
 from aisrv.values.settings.toml_file import read_bounded
 from aisrv.values.untrusted_xml import XmlError, parse_xml
 from flash_server.chip.part import MX25R6435F, PARTS, SECTOR_ERASE, Erase, FlashPart
@@ -173,7 +173,7 @@ def _flash(device: Element) -> FlashSpec:
     except FlashError as error:
         raise _ElementError(device, str(error)) from None
     tile = _whole(device, "tile") if _get(device, "tile") else 0
-    return FlashSpec(part, tile=tile, boot_bytes=min(DEFAULT_BOOT, part.size))
+    return FlashSpec(part, tile=tile, boot_bytes=Size(min(DEFAULT_BOOT, part.size)))
 
 
 def _part(device: Element) -> FlashPart:

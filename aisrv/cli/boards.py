@@ -80,6 +80,8 @@ def _json_value(value: object) -> Any:  # noqa: ANN401 - whatever JSON knows
         return value.value
     if isinstance(value, PurePath):
         return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
     if isinstance(value, Struct):
         return structs.asdict(value)
     raise TypeError(f"{value!r} has no form in JSON")

@@ -16,13 +16,13 @@ from aisrv.addons.predict.profile.suite import SuiteTables
 from aisrv.board import (
     Board,
     EngineSpec,
-    FlashSpec,
 )
 from aisrv.board.toml_file import board_tables
 from aisrv.board.user_tasks import task_tables
 from aisrv.inference.timings import DeviceModel
 from aisrv.values.addons import load, offered
 from aisrv.values.settings.size import KIB, Size
+from aisrv.values.settings.tables import Hertz
 from docs.generate.markdown import code, plain, table
 from docs.generate.member_docs import member_docs
 from flash_server.chip.part import Erase, FlashPart
@@ -36,7 +36,6 @@ _BOARD: Final[Mapping[str, type]] = {
     "usb": Board,
     "engines": EngineSpec,
     "engines.cache": CacheGeometry,
-    "flash": FlashSpec,
     "flash.part": FlashPart,
     "flash.part.erases": Erase,
 }
@@ -45,8 +44,6 @@ _BOARD: Final[Mapping[str, type]] = {
 _OWN_DEFAULTS: Final[Mapping[str, object]] = {
     "node.memory": Size(Board().internal_kib * KIB),
     "engines.kind": "the first of tflite, litert and kernels that is installed",
-    "flash.clock": FlashSpec().clock_hz // 1_000_000,
-    "flash.part": code(f'"{FlashSpec().part.name}"'),
     "flash.part.clock": 50,
     "defaults.clock": "by the generation",
     "defaults.reference": "by the generation",
@@ -149,6 +146,8 @@ def _row(
     section: _Section, field: inspect.Field, spec: type | None, docs: Mapping[str, str]
 ) -> tuple[str, str, str, str]:
     meaning, _, stated = plain(docs[field.name]).partition(" Default: ")
+    if _is_custom(field, Hertz):
+        meaning = meaning.replace("in Hz", "in MHz")
     key = f"{section.path}.{field.encode_name}".lstrip(".")
     default = stated.removesuffix(".") or _default(key, field, spec)
     return code(field.encode_name), _type(field.type), default, meaning
@@ -164,11 +163,13 @@ def _default(key: str, field: inspect.Field, spec: type | None) -> str:
             return value
     elif value is None and spec is not None:
         value = _field_default(spec, field.name)
-    if isinstance(value, int) and any(
-        isinstance(each, inspect.CustomType) and each.cls is Size for each in _members(field.type)
-    ):
+    if isinstance(value, int) and _is_custom(field, Size):
         value = Size(value)
     return _shown(value)
+
+
+def _is_custom(field: inspect.Field, kind: type) -> bool:
+    return any(isinstance(each, inspect.CustomType) and each.cls is kind for each in _members(field.type))
 
 
 def _field_default(spec: type, name: str) -> object:
@@ -188,6 +189,8 @@ def _shown(value: object) -> str:
             return code(str(value).lower())
         case Enum():
             return code(f'"{value.value}"')
+        case Hertz():
+            return code(value // 1_000_000)
         case Size():
             return code(f'"{value.short()}"')
         case float():
@@ -226,7 +229,7 @@ def _name(kind: inspect.Type) -> str:
         case inspect.EnumType():
             return ", ".join(code(f'"{each.value}"') for each in kind.cls)
         case inspect.CustomType():
-            return {Size: "size", Path: "path"}[kind.cls]
+            return {Size: "size", Path: "path", Hertz: "whole number"}[kind.cls]
         case inspect.VarTupleType():
             return f"array of {' or '.join(map(_plural, _members(kind.item_type)))}"
         case inspect.DictType():

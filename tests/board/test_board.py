@@ -26,6 +26,8 @@ from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import ENGINE_KINDS, NO_MODEL, EngineKind
 from aisrv.protocol.memories import Memory
 from aisrv.sensors.image.frame import Encoding
+from aisrv.values.settings.size import Size
+from aisrv.values.settings.tables import Hertz
 from aisrv.xcore.memory import SRAM_BYTES
 
 KIB = 1024
@@ -132,8 +134,8 @@ def engines(*specs: dict[str, Any]) -> dict[str, Any]:
         {"core_clock_mhz": 1},
         {"internal_kib": 448},
         {"flashes": (FlashSpec(),) * 7},
-        {"flashes": (FlashSpec(boot_bytes=0),)},
-        {"flashes": (FlashSpec(boot_bytes=8 << 20),)},
+        {"flashes": (FlashSpec(boot_bytes=Size(0)),)},
+        {"flashes": (FlashSpec(boot_bytes=Size(8 << 20)),)},
         {"spi": None},
         {"spi": SpiSpec(tile=0)},
         {"serial": ""},
@@ -222,14 +224,14 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
             "flash chip 1 is on tile 2; the node has tiles 0 and 1",
         ),
         (
-            {"flashes": (FlashSpec(boot_bytes=4095),)},
+            {"flashes": (FlashSpec(boot_bytes=Size(4095)),)},
             (
                 "flash chip 0: a boot partition of 4095 bytes; "
                 "MX25R6435F takes whole sectors of 4096 up to 8388608"
             ),
         ),
         (
-            {"flashes": (FlashSpec(boot_bytes=(8 << 20) + 4096),)},
+            {"flashes": (FlashSpec(boot_bytes=Size((8 << 20) + 4096)),)},
             (
                 "flash chip 0: a boot partition of 8392704 bytes; "
                 "MX25R6435F takes whole sectors of 4096 up to 8388608"
@@ -289,10 +291,13 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
             "engine 0: 67107841 bytes of external memory, at most 67107840 can be described",
         ),
         (
-            {"flashes": (FlashSpec(), FlashSpec(clock_hz=50_000_001))},
+            {"flashes": (FlashSpec(), FlashSpec(clock_hz=Hertz(50_000_001)))},
             "flash chip 1: a clock of 50 MHz; MX25R6435F reaches 50",
         ),
-        ({"flashes": (FlashSpec(clock_hz=0),)}, "flash chip 0: a clock of 0 MHz; MX25R6435F reaches 50"),
+        (
+            {"flashes": (FlashSpec(clock_hz=Hertz(0)),)},
+            "flash chip 0: a clock of 0 MHz; MX25R6435F reaches 50",
+        ),
         ({"flashes": (FlashSpec(width=3),)}, "flash chip 0: 3 lines; there are 1, 2, 4"),
         (engines({"threads": 0}), "engine 0: 0 threads; the interpreter has 1 to 5"),
         (engines({"threads": 6}), "engine 0: 6 threads; the interpreter has 1 to 5"),

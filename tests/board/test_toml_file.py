@@ -28,6 +28,8 @@ from aisrv.board.toml_file import parse_board, read_board
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.protocol.memories import FlashPath, Memory
+from aisrv.values.settings.size import Size
+from aisrv.values.settings.tables import Hertz
 from aisrv.values.settings.toml_file import LARGEST_FILE
 from flash_server.chip.part import MX25R3235F, Erase, FlashPart
 from flash_server.client.cache import CacheGeometry
@@ -173,9 +175,9 @@ def test_everything_that_a_file_can_say() -> None:
                 part=MX25R3235F,
                 tile=1,
                 path=Path("/boards/images/chip.bin"),
-                boot_bytes=65536,
+                boot_bytes=Size(65536),
                 port=3242,
-                clock_hz=33_000_000,
+                clock_hz=Hertz(33_000_000),
                 width=1,
                 paced=True,
             ),
@@ -416,6 +418,15 @@ def test_an_absolute_path_stays() -> None:
             (
                 "2: flash[0].boot_size: flash chip 0: a boot partition of 1 bytes; "
                 "MX25R6435F takes whole sectors of 4096 up to 8388608"
+            ),
+        ),
+        ("[[flash]]\nclock = '25M'", "2: flash[0].clock: must be a whole number, not '25M'"),
+        ("[[flash]]\nclock = true", "2: flash[0].clock: must be a whole number, not True"),
+        (
+            f"[[flash]]\nclock = {-(1 << 40) - 1}",
+            (
+                "2: flash[0].clock: must be a whole number from -1099511627776 to 1099511627776, "
+                "not -1099511627777"
             ),
         ),
         (

@@ -12,12 +12,13 @@ from playwright.sync_api import Locator, Page, expect
 from aisrv.board import Board, FlashSpec
 from aisrv.device.device import Device
 from aisrv.protocol.commands import Command
+from aisrv.values.settings.size import Size
 from phy.spi.bus import SpiTransfer
 from tests.browser.shown_devices import ShownDevices, host_of
 from tests.browser.watched_page import WIDTHS, PageOpener
 from tests.support.benches.flash_node import SMALL, Parts, image
 
-BOOT = 8 * 1024
+BOOT = Size(8 * 1024)
 BYTES = 1000
 
 

@@ -14,6 +14,8 @@ from aisrv.cli.main import main
 from aisrv.cli.options.board import BoardOptions, make_board
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memories import Memory
+from aisrv.values.settings.size import Size
+from aisrv.values.settings.tables import Hertz
 from flash_server.chip.part import MX25R3235F
 
 KIB = 1024
@@ -136,7 +138,7 @@ def board_file(tmp_path: Path) -> str:
 
 def test_the_speed_of_the_flash_chip() -> None:
     board = made(name="with-flash", flash_clock=50, flash_width="2", flash_pace=True)
-    assert board.flashes == (FlashSpec(clock_hz=50_000_000, width=2, paced=True),)
+    assert board.flashes == (FlashSpec(clock_hz=Hertz(50_000_000), width=2, paced=True),)
 
 
 def test_the_arena_in_external_memory() -> None:
@@ -164,7 +166,7 @@ def test_a_file_is_taken_as_it_is(board_file: str) -> None:
 def test_options_count_more_than_the_file(board_file: str) -> None:
     board = made(name=board_file, serial="B", boot_size=64 * KIB, boot_from_flash="arena", spi=True)
     assert (board.serial, board.spi) == ("B", SpiSpec())
-    assert board.flashes == (FlashSpec(MX25R3235F, tile=1, boot_bytes=64 * KIB),)
+    assert board.flashes == (FlashSpec(MX25R3235F, tile=1, boot_bytes=Size(64 * KIB)),)
     assert all(engine.boot is not None for engine in board.engines)
 
 

@@ -16,13 +16,14 @@ from aisrv.inference.interpreter import TensorLayout
 from aisrv.model.values import Quantization, Tensor, TensorType
 from aisrv.model.writer import Network, NetworkOperator
 from aisrv.protocol.commands import Command
+from aisrv.values.settings.size import Size
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import FileStorage
 from flash_server.image.build import DataPartition, EngineImage
 from tests.support.benches.device_time import UsbHost, on_virtual_time
 
 T = TypeVar("T")
-BOOT_BYTES = 1 << 16
+BOOT_BYTES = Size(1 << 16)
 
 
 class LoadsAlone:

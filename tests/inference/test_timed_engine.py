@@ -24,6 +24,7 @@ from aisrv.protocol.engine_channel import set_command
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memories import FlashPath
 from aisrv.protocol.memory_map import ModelMemory
+from aisrv.values.settings.size import Size
 from aisrv.xcore.timed.device_costs import LOAD_TICKS
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import FileStorage
@@ -33,7 +34,7 @@ from tests.support.benches.flash_sectors import SECTOR, overwrite
 from tests.support.models.relocatable import digits_image
 
 T = TypeVar("T")
-BOOT_BYTES = 64 * 1024
+BOOT_BYTES = Size(64 * 1024)
 LINE = Fraction(2_272 + 32 * 142, 6)
 """Ticks to read a line of 32 bytes through the flash server."""
 Run = Callable[[bytes], Awaitable[int]]

@@ -16,6 +16,7 @@ from aisrv.model.relocatable.stored import stored
 from aisrv.protocol.commands import Command, CommandPacket, Dialect, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.values.settings.size import Size
 from flash_server.boot.boot_image import (
     HEADER_BYTES,
     BootReason,
@@ -36,7 +37,7 @@ from tests.support.models import networks
 from tests.support.models.relocatable import digits_image
 
 KIB = 1024
-BOOT_BYTES = 64 * KIB
+BOOT_BYTES = Size(64 * KIB)
 IMAGES = digits.test_images()[:10]
 ARENA_FLASH, EXT_FLASH = Command.SET_MODEL_ARENA_FLASH, Command.SET_MODEL_EXT_FLASH
 LAYOUTS = [(generation, swapped) for generation in Generation for swapped in (False, True)]
@@ -125,7 +126,7 @@ async def test_two_engines_on_two_chips(chip: Callable[..., FlashSpec], tmp_path
     other = tmp_path / "other.bin"
     with FileStorage(other, MX25R6435F.size) as storage:
         storage.write(0, image([digits.model_bytes()]))
-    flashes = (chip(image([networks.adding_network()])), FlashSpec(path=other, boot_bytes=0, tile=1))
+    flashes = (chip(image([networks.adding_network()])), FlashSpec(path=other, boot_bytes=Size(0), tile=1))
     both = Board(engines=(EngineSpec(), EngineSpec(tile=1, flash=1)), flashes=flashes)
     async with open_device(both, runner=inline) as device:
         for number in (0, 1):

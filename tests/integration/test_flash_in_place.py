@@ -23,6 +23,7 @@ from aisrv.model.relocatable.stored import StoredHeader, stored, with_header
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.values.settings.size import Size
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import FileStorage
 from flash_server.client.cache import CacheCounters
@@ -36,7 +37,7 @@ from tests.support.models.relocatable import DIGITS_M33, digits_image, read
 
 pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
-BOOT_BYTES = 64 * 1024
+BOOT_BYTES = Size(64 * 1024)
 DIGITS = digits_image()
 STORED = stored(DIGITS)
 SLOT_SECTORS = -(-len(STORED) // SECTOR)

@@ -20,6 +20,7 @@ from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.values.settings.size import Size
 from aisrv.xcore.tokens import Run
 from aisrv.xcore.trace import TracedEnd, Tracer
 from flash_server.chip.part import MX25R3235F
@@ -31,7 +32,7 @@ from tests.support.models import networks
 from tests.support.peers import mlperf_tiny, xcore_tools
 from tests.support.peers.xcore_tools import Converted
 
-BOOT_BYTES = 64 * 1024
+BOOT_BYTES = Size(64 * 1024)
 IMAGES = digits.test_images()
 ARENA_FLASH, EXT_FLASH = Command.SET_MODEL_ARENA_FLASH, Command.SET_MODEL_EXT_FLASH
 

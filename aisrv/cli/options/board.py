@@ -158,7 +158,7 @@ def make_board(options: BoardOptions) -> Board:
             core_clock_mhz=base.core_clock_mhz if options.clock is None else options.clock,
             device_time=base.device_time if options.device_time is None else options.device_time,
             spi=None if port is None else structs.replace(port, tile=min(port.tile, last)),
-            flashes=tuple(replace(chip, tile=min(chip.tile, last)) for chip in flashes),
+            flashes=tuple(structs.replace(chip, tile=min(chip.tile, last)) for chip in flashes),
             sensor=None if sensor is None else structs.replace(sensor, tile=min(sensor.tile, last)),
             ports=tuple(each for each in base.ports if each.tile <= last),
             parts=tuple(part.within(tiles) for part in base.parts),
@@ -215,7 +215,7 @@ def _flashes(base: Board, options: BoardOptions) -> tuple[FlashSpec, ...]:
     if options.flash is not None:
         flashes = (FlashSpec(PARTS[options.flash_part], path=options.flash),)
     settings = _chip_settings(options)
-    return tuple(replace(chip, **settings) for chip in flashes)
+    return tuple(structs.replace(chip, **settings) for chip in flashes)
 
 
 def _chip_settings(options: BoardOptions) -> dict[str, Any]:

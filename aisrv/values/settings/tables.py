@@ -5,8 +5,8 @@
         arena_bytes: Size | None = None
 
 Keys that a class does not have are refused. Beside msgspec's own types, fields may be a `Size`, written as a
-number or a text, and a `Path`, which is relative to the file's directory. What does not fit is reported with
-file, line and key, and says what is allowed or which key may be meant.
+number or a text, a `Path`, which is relative to the file's directory, and a clock in `Hertz`, written in MHz.
+What does not fit is reported with file, line and key, and says what is allowed or which key may be meant.
 """
 
 from pathlib import Path
@@ -24,7 +24,18 @@ Number = Annotated[float, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 
 T = TypeVar("T")
 
-_OWN: Final = {Size: "a size, such as 4096, 448K or 16M", Path: "the path of a file"}
+
+class Hertz(int):
+    """A clock in Hz, which files have as a whole number of MHz."""
+
+    __slots__ = ()
+
+
+_OWN: Final = {
+    Size: "a size, such as 4096, 448K or 16M",
+    Path: "the path of a file",
+    Hertz: "a whole number",
+}
 """Types that msgspec leaves to `convert`."""
 
 
@@ -45,6 +56,12 @@ def convert(file: TomlFile, kind: type[T]) -> T:
             return size
         if own is Path and isinstance(value, str) and value and "\0" not in value:
             return file.directory / value
+        if own is Hertz and type(value) is int:
+            if abs(value) <= LARGEST_NUMBER:
+                return Hertz(value * 1_000_000)
+            raise ValueError(
+                f"must be a whole number from {-LARGEST_NUMBER} to {LARGEST_NUMBER}, not {shown(value)}"
+            )
         raise ValueError(f"must be {_OWN[own]}, not {shown(value)}")
 
     try:

@@ -10,12 +10,13 @@ from aisrv.addons.web.device.flash_segments import MOST_SEGMENTS, shown_segments
 from aisrv.board import Board, FlashSpec
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
+from aisrv.values.settings.size import Size
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.partitions import DataImage, divide, read_image
 from flash_server.chip.storage import MemoryStorage
 from tests.support.benches.flash_node import SMALL, Parts, image
 
-BOOT = 8 * 1024
+BOOT = Size(8 * 1024)
 TWO = [Parts(b"model", b"parameters"), Parts(None, None, b"operators", b"xip!")]
 HEADERS = 32
 

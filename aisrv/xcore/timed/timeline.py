@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
-from aisrv.xcore.at_work import AtWork
 from aisrv.xcore.clock import TICKS_PER_SECOND, Clock
 from aisrv.xcore.core import Core, current_core
+from aisrv.xcore.timed.at_work import AtWork
 from aisrv.xcore.timed.core import TimedCore
 from aisrv.xcore.timed.device_costs import ISSUE_SLOTS
 from aisrv.xcore.timed.turns import Turn, Turns

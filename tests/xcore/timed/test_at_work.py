@@ -6,8 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from aisrv.xcore.at_work import MOST_HELD_SECONDS, AtWork
 from aisrv.xcore.node import open_node
+from aisrv.xcore.timed.at_work import MOST_HELD_SECONDS, AtWork
 from aisrv.xcore.timed.classes import TIMED, timeline_of
 from aisrv.xcore.timed.timeline import Timeline
 from tests.support.benches.pin_bench import Line

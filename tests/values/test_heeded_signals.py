@@ -13,7 +13,7 @@ from tests.support.programs import AISRV
 
 HANDLERS = ("open_signal_receiver", "add_signal_handler", "signal")
 OTHERS = {
-    "aisrv/addons/firmware/commands.py run",  # does nothing, so that Ctrl-C is the debugger's
+    "aisrv/addons/firmware/c_run.py run_c",  # does nothing, so that Ctrl-C is the debugger's
     "aisrv/inference/process/worker.py main",  # ignores it
     "aisrv/terminal/command_group.py _end_at_once_by_ctrl_c",  # in place of Python's own handler
 }

@@ -171,8 +171,13 @@ class TileProcess:
                 os.close(descriptor)
         self._is_in_group = not given.command
         self._announced: int | None = None  # the code of the end that it says is to come
-        self._poll = select.poll()
-        self._poll.register(self._from, select.POLLIN)
+        self._news = select.epoll()
+        """Readable when the program has said something, or has ended."""
+        self._news.register(self._from, select.EPOLLIN)
+        self._ends: int | None = None
+        with suppress(OSError):  # an old kernel: the end of its pipe tells then
+            self._ends = os.pidfd_open(self._process.pid)
+            self._news.register(self._ends, select.EPOLLIN)
         self.is_running = True
         """Whether it runs now: from its start it does."""
         self._has_said = False
@@ -220,7 +225,7 @@ class TileProcess:
         """Wait for its requests, however long it runs; a wait that is cancelled ends it."""
         try:
             while not self._has_said:
-                await trio.lowlevel.wait_readable(self._from)
+                await trio.lowlevel.wait_readable(self._news)
                 self._hear(0)
         except trio.Cancelled:
             self.kill()
@@ -252,9 +257,11 @@ class TileProcess:
 
     def _hear(self, seconds: float | None) -> None:
         """Wait as long for something that the program says, and note it: one thing, as it may say many."""
-        if seconds is not None and not self._poll.poll(seconds * 1000):
+        ready = self._wait(seconds)
+        if not ready:
             return
-        said = self._read()
+        # Where the program has ended, a process that it left may hold its pipe open.
+        said = self._read() if self._from in ready else None
         if said == SAYS_EXIT:
             self._announced = _CODE.unpack_from(self._view, EXIT_CODE)[0]
         elif said == SAYS_BUSY:
@@ -262,14 +269,18 @@ class TileProcess:
         else:
             self._has_said, self._is_gone = True, said != SAYS_REQUESTS
 
-    def _read(self) -> int | None:
-        """Read a byte of the program; None when it is gone. An interrupt, as of Ctrl-C, ends it."""
+    def _wait(self, seconds: float | None) -> set[int]:
+        """Wait as long for pipe and process; return what is ready. An interrupt, as of Ctrl-C, ends it."""
         try:
-            said = os.read(self._from, 1)
+            return {descriptor for descriptor, _ in self._news.poll(seconds)}
         except BaseException:
             self.is_interrupted = True
             self.kill()
             raise
+
+    def _read(self) -> int | None:
+        """Read a byte of the program, which is there; None when it is gone."""
+        said = os.read(self._from, 1)
         return said[0] if said else None
 
     def _ended(self) -> ProgramEnded:
@@ -305,7 +316,9 @@ class TileProcess:
     def close(self) -> None:
         """End it and give back what it has."""
         self.kill()
-        os.close(self._to)
-        os.close(self._from)
+        self._news.close()
+        for descriptor in (self._to, self._from, self._ends):
+            if descriptor is not None:
+                os.close(descriptor)
         self._view.release()
         self._memory.close()

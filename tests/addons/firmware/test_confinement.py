@@ -251,7 +251,7 @@ FORKS = """
     int main(void) {
         int pid = (int)syscall(SYS_fork);
         if (!pid) {
-            for (int each = 0; each < 64; each++) close(each);
+            for (int each = 0; each < KEPT; each++) close(each);
             for (;;) pause();
         }
         printf("%d\\n", pid);
@@ -261,17 +261,18 @@ FORKS = """
 """
 
 
+@pytest.mark.parametrize("kept", [4096, 0], ids=["closes its pipe", "holds its pipe"])
 @pytest.mark.parametrize(
-    "end", ["return 0", "exit(0)", "raise(SIGKILL)", "for (int each = 3; each < 64; each++) close(each)"]
+    "end", ["return 0", "exit(0)", "raise(SIGKILL)", "for (int each = 3; each < 4096; each++) close(each)"]
 )
 def test_where_a_program_may_fork_what_it_began_ends_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], end: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], end: str, kept: int
 ) -> None:
     """As where there is no seccomp, and root has no limit of processes."""
     monkeypatch.setattr(
         "aisrv.addons.firmware.tile_process.ALL", ~(ProgramLayers.SECCOMP | ProgramLayers.PROCESSES)
     )
-    run_c(tmp_path, FORKS.replace("END", end), options=GNU)
+    run_c(tmp_path, FORKS.replace("END", end).replace("KEPT", str(kept)), options=GNU)
     child = int(capfd.readouterr().out)
     assert child > 0
     status = Path(f"/proc/{child}/status")

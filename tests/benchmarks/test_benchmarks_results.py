@@ -83,6 +83,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch, *errors: BaseException) -> None:
     module = ModuleType("benchmarks.sample")
     module.__dict__["run"] = run
     monkeypatch.setitem(sys.modules, "benchmarks.sample", module)
+    monkeypatch.setattr(program, "BENCHMARKS", ("sample",))
     monkeypatch.setattr(sys, "argv", ["benchmarks", "sample"])
 
 

@@ -19,8 +19,8 @@ from tests.support.programs import missing
 pytestmark = pytest.mark.long("an emulated machine boots: 54 s of CPU time")
 
 HERE = Path(__file__).parent
-LIBUSB_CLIENT = HERE.parent / "support/libusb_client.c"
-SPIDEV_CLIENT = HERE.parent / "support/spidev_client.c"
+LIBUSB_CLIENT = HERE.parent / "support/peers/libusb_client.c"
+SPIDEV_CLIENT = HERE.parent / "support/peers/spidev_client.c"
 ID = "78563412"
 ETIMEDOUT, EPIPE, ENODEV = 110, 32, 19
 TIMEOUT, PIPE, CANCELLED = -7, -9, 3  # LIBUSB_ERROR_TIMEOUT, LIBUSB_ERROR_PIPE, LIBUSB_TRANSFER_CANCELLED

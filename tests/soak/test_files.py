@@ -20,7 +20,7 @@ OPENERS: Final = ("read_regular", "opened_regular", "open_regular")
 MUTANTS: Final = 25
 
 BY_COMMANDS: Final = re.compile(
-    r"aisrv/cli/|host_tools/commands/|aisrv/addons/\w+/(cli/|host/)?(\w*commands?|options|address|graph_run)\.py"
+    r"aisrv/cli/|host_tools/commands/|aisrv/addons/\w+/(cli/|host/)?(\w*commands?|options|address|\w*_run)\.py"
 )
 """Where commands read a parameter: `tests/soak/test_command_files.py` has a case for each."""
 

@@ -216,7 +216,8 @@ class Work:
             with opened_regular(path, ANY_SIZE) as file:
                 table = pq.ParquetFile(file).read_row_group(shard, use_threads=False)
             columns = [column.combine_chunks() for column in table.columns]
-            whole = _digest(columns, 0, len(table)) == self.job.listed[shard]
+            names = ["label", *(["path"] if self.data is None else [])]
+            whole = table.column_names == names and _digest(columns, 0, len(table)) == self.job.listed[shard]
         except (pa.ArrowException, *FOREIGN) as error:
             raise JobError(f"{path}: {first_line(error)}") from None
         if not whole:

@@ -8,7 +8,7 @@ from typing import Final
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
 from aisrv.protocol.usb_descriptors import Descriptors
 from aisrv.xcore.timed.device_costs import usb_control_ticks
-from aisrv.xcore.timed.parking import TimedParking
+from aisrv.xcore.timed.parking import HostParking
 from aisrv.xcore.timed.runtime import TimedRuntime
 from phy.usb.bus import ControlUrb, UsbBus
 from phy.usb.timed_xud import Crossing, TimedInEndpoint, TimedOutEndpoint, TimedWires
@@ -36,7 +36,7 @@ class TimedUsbBus(UsbBus):
         self.wires: Final = TimedWires(runtime)
         """What crosses, and how long that took so far."""
         super().__init__(descriptors)
-        self._ep0: TimedParking[ControlUrb] = TimedParking(runtime, runtime.timeline)
+        self._ep0: HostParking[ControlUrb] = HostParking(runtime, runtime.timeline)
         self._crossing: Final = Crossing(self.wires, 0)
         self._free = 0
         """Clock at which the last control transfer ends."""

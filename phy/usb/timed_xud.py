@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aisrv.protocol.commands import PACKET_SIZE
 from aisrv.xcore.timed.device_costs import USB_TURN_TICKS, usb_transaction_ticks
-from aisrv.xcore.timed.parking import TimedParking
+from aisrv.xcore.timed.parking import HostParking
 from aisrv.xcore.timed.runtime import TimedRuntime
 from aisrv.xcore.timed.timeline import OUTSIDE
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
@@ -82,7 +82,7 @@ class TimedOutEndpoint(OutEndpoint):
     def __init__(self, address: int, wires: TimedWires) -> None:
         super().__init__(address)
         self._wires = wires
-        self._firmware: TimedParking[Any] = TimedParking(wires.runtime, wires.timeline)
+        self._firmware: HostParking[Any] = HostParking(wires.runtime, wires.timeline)
         self._ended: list[OutUrb] = []
         self._zero_packet_comes = False
         self._submitted = 0
@@ -154,7 +154,7 @@ class TimedInEndpoint(InEndpoint):
     def __init__(self, address: int, wires: TimedWires) -> None:
         super().__init__(address)
         self._wires = wires
-        self._firmware: TimedParking[Any] = TimedParking(wires.runtime, wires.timeline)
+        self._firmware: HostParking[Any] = HostParking(wires.runtime, wires.timeline)
         self._ended: list[tuple[InUrb, TransferStatus]] = []
         self._submitted = 0
         """Clock of the request that takes the packet."""

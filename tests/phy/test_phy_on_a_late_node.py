@@ -9,6 +9,7 @@ from aisrv.device.device import Device
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, Command
 from aisrv.protocol.usb_descriptors import SetupPacket
 from aisrv.xcore.timed.classes import timeline_of
+from aisrv.xcore.timed.core import TimedCore
 from aisrv.xcore.timed.timeline import Timeline
 from phy.spi.bus import SpiTransfer
 from phy.usb.bus import ControlUrb
@@ -62,6 +63,32 @@ def test_a_request_is_submitted_when_the_host_does_that(submit: Callable[[Device
 
     submitted, now = trio.run(main)
     assert submitted >= now
+
+
+def packet(device: Device) -> Request:
+    urb = OutUrb(3, ignore)
+    urb.feed(bytes((Command.GET_STATUS, 0, 0)))
+    device.usb.submit_out(ENDPOINT_OUT, urb)
+    return urb
+
+
+@pytest.mark.parametrize(("submit", "name"), [(control, "usb_ep0"), (packet, "usb_data")])
+def test_a_core_that_a_host_wakes_comes_after_all_that_was_due_before(
+    submit: Callable[[Device], Request], name: str
+) -> None:
+    async def main() -> tuple[int, int]:
+        async with timed_device() as device:
+            timeline = timeline_of(device.node.runtime)
+            assert timeline is not None
+            await trio.sleep(0.01)  # the cores wait for a host
+            now = be_late(timeline)
+            submit(device)
+            core = next(core for tile in device.node.tiles for core in tile.cores if core.name == name)
+            assert isinstance(core, TimedCore)
+            return core.clock, timeline.clock_at(now)
+
+    clock, now = trio.run(main)
+    assert clock >= now
 
 
 def test_a_message_over_spi_takes_its_bytes_from_when_it_is_sent() -> None:

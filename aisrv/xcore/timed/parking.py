@@ -109,6 +109,16 @@ class TimedParking(Parking[T]):
             self._timeline.core_goes_on(core)
 
 
+class HostParking(TimedParking[T]):
+    """A waiter for what a host does: its task runs on at the host's time, after all that was due before."""
+
+    __slots__ = ()
+
+    def wake(self, value: T) -> bool:
+        """Let the task run on with a value in its turn; on a late node that is not the present tick."""
+        return self.wake_at(self._timeline.arrival(), value)
+
+
 class UsedEnd(Protocol):
     """A channel end in device time."""
 

@@ -3,7 +3,7 @@
 Source: "Device time and traces", section 2, Other costs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -74,9 +74,7 @@ class TimedJacdacBus(JacdacBus):
         self._free = max(self._free, self._timeline.now()) + takes
         self.clocks += takes
         self._under_way += 1
-        self._at_end(self._arrive)
-        for peer in others:
-            self._at_end(partial(self._deliver, peer, frame, sender))
+        self._at_end(partial(self._arrive, others, frame, sender))
 
     def remove(self, peer: BusPeer) -> None:
         """Let a peer leave after its last frame."""
@@ -89,9 +87,9 @@ class TimedJacdacBus(JacdacBus):
         clock = max(self._free, self._timeline.now())
         self._timeline.at(clock, act, port=(OUTSIDE, 1 << 16))
 
-    def _arrive(self) -> None:
+    def _arrive(self, others: Sequence[BusPeer], frame: bytes, sender: BusPeer) -> None:
+        """Deliver a frame to all others, which hear its end at once."""
         self._under_way -= 1
-
-    def _deliver(self, peer: BusPeer, frame: bytes, sender: BusPeer) -> None:
-        if peer in self._peers:
-            peer.deliver(frame, sender)
+        for peer in others:
+            if peer in self._peers:
+                peer.deliver(frame, sender)

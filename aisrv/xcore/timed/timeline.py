@@ -345,4 +345,5 @@ class Timeline:
     def leave(self) -> None:
         """Forget all turns: the node has ended."""
         self._heap.clear()
+        self._taken = None  # it holds the task of the turn, and that the node
         self._turns.leave(self)

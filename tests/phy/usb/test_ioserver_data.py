@@ -351,6 +351,7 @@ async def test_reset_in_the_middle_of_an_input(sent: int) -> None:
         await send(device, WRITE)
         if sent:
             await device.host.write(pattern(sent))
+        await device.engine.asked.wait()  # a task in C runs in a process of its own
         await device.host.plug_in()
         assert device.engine.commands == [Recorded(GET_LENGTH, 0)]
         await assert_still_right(device)

@@ -45,6 +45,8 @@ class ScriptedEngine:
     commands: list[Recorded] = field(default_factory=list)
     answers: dict[int, bytes] = field(default_factory=dict)
     statuses: dict[int, int] = field(default_factory=dict)
+    asked: trio.Event = field(default_factory=trio.Event)
+    """Set with the first command without data."""
     _may_answer: trio.Event = field(default_factory=trio.Event)
 
     def __post_init__(self) -> None:
@@ -68,6 +70,7 @@ class ScriptedEngine:
                     await c.outct(Control.END)
             else:
                 self.commands.append(Recorded(command, tensor))
+                self.asked.set()
                 await self._may_answer.wait()
                 await chan_out_word(c, status)
                 if not status:

@@ -20,7 +20,7 @@ from aisrv.xcore.timed.device_costs import (
     SPI_SETUP_TICKS,
     spi_byte_ticks,
 )
-from aisrv.xcore.timed.parking import HostParking
+from aisrv.xcore.timed.parking import TimedParking
 from aisrv.xcore.timed.runtime import TimedRuntime
 from aisrv.xcore.waiter import Waiter
 from phy.spi.bus import LARGEST_MESSAGE, SpiBus, SpiError, SpiTransfer
@@ -73,7 +73,7 @@ class TimedSpiBus(SpiBus):
     def __init__(self, runtime: TimedRuntime) -> None:
         super().__init__()
         self._timeline = runtime.timeline
-        self._slave: HostParking[None] = HostParking(runtime, runtime.timeline)
+        self._slave: TimedParking[None] = TimedParking(runtime, runtime.timeline)
         self._turn = trio.Lock()
         self._clocked: int | None = None
         self.taken: Final[dict[int, tuple[int, Fraction]]] = {}

@@ -20,7 +20,7 @@ FOLDER: Final = Path(__file__).parent / "results"
 CPU_INFO: Final = Path("/proc/cpuinfo")
 CPU_TIMES: Final = Path("/proc/stat")
 MOST_OTHERS: Final = 0.1
-"""The share of the processors above which other programs spoil what is measured beside them."""
+"""The share of the processors above which other programs distort what is measured beside them."""
 
 NOT_RUN: Final = {
     "hostile_models": "it counts what hostile models do to a device, which is nothing, or a fault",

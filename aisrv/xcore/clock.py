@@ -20,7 +20,7 @@ class Clock:
 
     Trio's time is a float, which 97 days from its zero tells five parts of a tick apart, and after two years
     not all ticks. So whole numbers decide: tick n begins at the first of Trio's times that is not before it.
-    None is early, and none is awaited for ever.
+    None is early, and each one comes.
     """
 
     def __init__(self, origin: float | None = None) -> None:

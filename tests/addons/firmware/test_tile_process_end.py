@@ -262,5 +262,5 @@ async def stops(node: Node, *, task_status: trio.TaskStatus[None]) -> None:
 
 @pytest.mark.parametrize("how", HOLDS)
 def test_a_program_does_not_hold_a_live_device(tmp_path: Path, how: str) -> None:
-    """What runs beside it goes on: here a task that stops the chip. One that is held is held for ever."""
+    """What runs beside it goes on: here a task that stops the chip. One that is held never ends."""
     run_c(tmp_path, SAYS + HOLDS[how], RunSettings(is_live=True), outside=[stops], options=GNU)

@@ -92,7 +92,7 @@ def pages(data: memoryview, column: Column) -> Iterator[Page]:
         header = _Values(data[start : min(end, start + LONGEST_HEADER)])
         fields = header.struct()
         kind, unpacked, packed = (int(fields[number]) for number in (1, 2, 3))
-        # Of data pages of version 1 and 2, and of dictionaries; in version 2 rows stand before the encoding.
+        # Of data pages of version 1 and 2, and of dictionaries; version 2 has rows first, then the encoding.
         details: dict[int, Any] = next((fields[number] for number in (5, 8, 7) if number in fields), {})
         count = int(details.get(1, 0))
         if min(unpacked, packed, count) < 0:
